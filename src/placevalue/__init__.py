@@ -1,0 +1,33 @@
+"""placevalue teaches any Hugging Face language model what a number is worth."""
+
+from placevalue.aggregation import AGGREGATIONS, per_number, place_weights
+from placevalue.checkpoints import from_pretrained, load_number_tokenizer, save_pretrained
+from placevalue.encoding import encode_pairs, encode_questions, encode_texts
+from placevalue.errors import PlacevalueError
+from placevalue.integration import attach, check_attached, detach, is_attached
+from placevalue.numerals import PATTERNS, Numeral, find_numerals
+from placevalue.tokenization import marker_ids, number_tokenizer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AGGREGATIONS",
+    "PATTERNS",
+    "Numeral",
+    "PlacevalueError",
+    "attach",
+    "check_attached",
+    "detach",
+    "encode_pairs",
+    "encode_questions",
+    "encode_texts",
+    "find_numerals",
+    "from_pretrained",
+    "is_attached",
+    "load_number_tokenizer",
+    "marker_ids",
+    "number_tokenizer",
+    "per_number",
+    "place_weights",
+    "save_pretrained",
+]

@@ -1,0 +1,160 @@
+"""From digits to one vector: pure functions of `Digits` and the ten digit embeddings.
+
+Each takes `(digits, embeddings)`, with embeddings `(10, dim)`, and returns `(rows, slots, dim)`: one vector for every
+slot, zero where no number is. Put a function of your own into `AGGREGATIONS` and its name works everywhere.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from placevalue.errors import ConfigError
+from placevalue.spans import Digits
+
+Aggregation = Callable[[Digits, Tensor], Tensor]
+
+MAX_DIGITS = 15
+"""Weights follow Equation 1 up to this many places before the point, and saturate beyond."""
+_FALL = 20.0  # how much less each place of `interpolated` counts than the one before it
+
+
+def place_weights(n: int) -> Tensor:
+    """The paper's weights for an integer of n digits, leading digit first, in float64.
+
+    Up to `MAX_DIGITS` this is Equation 1, w_i = 2^(n-i) * 3(n+1-i)(n+2-i) / (n(n+1)(n+2)). Beyond, the leading
+    digits keep the weights of a number of `MAX_DIGITS` digits and each further digit halves, as behind a point.
+
+    Example:
+        >>> place_weights(3).tolist()
+        [2.4, 0.6, 0.1]
+    """
+    if n < 1:
+        raise ConfigError(f"place_weights({n}): expected at least 1 digit")
+    places = torch.arange(n - 1, -1, -1)
+    return _equation_one(places, torch.full_like(places, n), torch.float64)
+
+
+def _equation_one(places: Tensor, leading: Tensor, dtype: torch.dtype) -> Tensor:
+    """Equation 1 by place, carried on below the units: each place behind the point counts half the one before."""
+    n = leading.clamp(1, MAX_DIGITS).to(dtype)
+    place = (places - (leading - MAX_DIGITS).clamp(min=0)).to(dtype)
+    rank = place.clamp(min=0)
+    return torch.exp2(place) * (3 * (rank + 1) * (rank + 2) / (n * (n + 1) * (n + 2)))
+
+
+def weighted(digits: Digits, embeddings: Tensor) -> Tensor:
+    """The paper's Equation 1, with places behind the point."""
+    return digits.fold(_equation_one(digits.places, digits.leading, embeddings.dtype), embeddings)
+
+
+def sum_(digits: Digits, embeddings: Tensor) -> Tensor:
+    """The plain sum."""
+    return digits.fold(torch.ones_like(digits.values), embeddings)
+
+
+def mean(digits: Digits, embeddings: Tensor) -> Tensor:
+    """The plain mean."""
+    return sum_(digits, embeddings) / _counts(digits, embeddings).sum(-1, keepdim=True).clamp(min=1)
+
+
+def max_(digits: Digits, embeddings: Tensor) -> Tensor:
+    """The largest entry in each dimension."""
+    present = _counts(digits, embeddings) > 0
+    largest = embeddings.new_full((*present.shape[:-1], embeddings.shape[1]), -torch.inf)
+    for digit in range(10):
+        candidate = torch.where(present[..., digit, None], embeddings[digit], -torch.inf)
+        largest = torch.maximum(largest, candidate)
+    return torch.where(present.any(-1, keepdim=True), largest, 0)
+
+
+def min_(digits: Digits, embeddings: Tensor) -> Tensor:
+    """The smallest entry in each dimension."""
+    return -max_(digits, -embeddings)
+
+
+def median(digits: Digits, embeddings: Tensor) -> Tensor:
+    """The middle entry in each dimension; for an even number of digits, the mean of the middle two."""
+    counts = _counts(digits, embeddings)
+    total = counts.sum(-1, keepdim=True)
+    ordered, order = embeddings.sort(0)
+    lower, upper = torch.floor((total - 1) / 2), torch.floor(total / 2)
+    seen = torch.zeros_like(counts[..., :1])
+    result = embeddings.new_zeros((*counts.shape[:-1], embeddings.shape[1]))
+    for rank in range(10):
+        # Digits in the order of this dimension's entries: those ranked `seen .. seen + here` hold this entry.
+        here = seen + counts[..., order[rank]]
+        halves = ((seen <= lower) & (lower < here)).to(result) + ((seen <= upper) & (upper < here)).to(result)
+        result = result + halves * ordered[rank] / 2
+        seen = here
+    return result
+
+
+def interpolated(digits: Digits, embeddings: Tensor) -> Tensor:
+    """Soft digits: at each place the point (number / 10^place) mod 10 on the closed path e0, e1, .., e9, e0.
+
+    The tens digit of 4529 stands at 2.9, nearly 3, so that 4529 and 4530 are neighbours. Each place counts a
+    twentieth of the one before it, and the whole grows with the number of digits before the point.
+    """
+    leading = digits.leading.clamp(max=MAX_DIGITS).to(embeddings.dtype)
+    behind = (digits.leading - 1 - digits.places).to(embeddings.dtype)
+    weights = leading * torch.pow(_FALL, -behind)
+    fraction = digits.fractions(embeddings.dtype)
+    following = torch.roll(embeddings, -1, 0)
+    return digits.fold(weights * (1 - fraction), embeddings) + digits.fold(weights * fraction, following)
+
+
+def _counts(digits: Digits, embeddings: Tensor) -> Tensor:
+    return digits.histogram(torch.ones_like(digits.values, dtype=embeddings.dtype))
+
+
+AGGREGATIONS: dict[str, Aggregation] = {
+    "weighted": weighted,
+    "sum": sum_,
+    "mean": mean,
+    "max": max_,
+    "min": min_,
+    "median": median,
+    "interpolated": interpolated,
+}
+
+
+def find_aggregation(name: str) -> Aggregation:
+    """The aggregation of this name."""
+    if name not in AGGREGATIONS:
+        raise ConfigError(
+            f"the aggregation {name!r} is unknown: expected one of {sorted(AGGREGATIONS)}, or put your own function "
+            f"into placevalue.AGGREGATIONS[{name!r}] first"
+        )
+    return AGGREGATIONS[name]
+
+
+def per_number(function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Aggregation:
+    """An aggregation from a function of one number: slow, simple, for trying ideas out.
+
+    Args:
+        function: Takes one number's digit values `(n,)`, their places `(n,)` and the embeddings `(10, dim)`, and
+            returns `(dim,)`.
+
+    Example:
+        >>> AGGREGATIONS["first-digit"] = per_number(lambda values, places, embeddings: embeddings[values[0]])
+    """
+    return _PerNumber(function)
+
+
+class _PerNumber:
+    """A class, not a closure, so that models that carry it can be pickled."""
+
+    def __init__(self, function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
+        self.function = function
+
+    def __call__(self, digits: Digits, embeddings: Tensor) -> Tensor:
+        """See `Aggregation`."""
+        rows: list[Tensor] = []
+        for row in range(digits.values.shape[0]):
+            vectors = [embeddings.new_zeros(embeddings.shape[1])] * digits.slots
+            for slot in digits.numbers[row][digits.mask[row]].unique().tolist():
+                here = digits.mask[row] & (digits.numbers[row] == slot)
+                vectors[slot] = self.function(digits.values[row][here], digits.places[row][here], embeddings)
+            rows.append(torch.stack(vectors))
+        return torch.stack(rows)

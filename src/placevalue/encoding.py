@@ -1,0 +1,151 @@
+"""Questions and answers as ids and labels, for encoder-decoder and decoder-only models.
+
+This is the one place where targets are made: they hold `[F] d1 .. dn [/F]` without [AGG] or [PAUSE], which a model
+reads but never writes. An [AGG] before the digits of a target would give them away.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from transformers import PreTrainedTokenizerBase
+
+from placevalue.errors import ConfigError, TokenizerError
+from placevalue.tokenization import SETTINGS, marker_ids, number_layout
+
+logger = logging.getLogger(__name__)
+Example = dict[str, list[int]]
+IGNORED = -100  # the label that Hugging Face losses leave out
+
+
+def encode_pairs(
+    tokenizer: PreTrainedTokenizerBase,
+    questions: Sequence[str],
+    answers: Sequence[str],
+    *,
+    encoder_decoder: bool | None = None,
+    max_question: int | None = None,
+    max_answer: int | None = None,
+    separator: str = "\n",
+) -> list[Example]:
+    """Examples for a Trainer: `input_ids`, `attention_mask` and `labels`, with the loss on the answer only.
+
+    Args:
+        tokenizer: From `number_tokenizer`.
+        questions: What the model reads.
+        answers: What it is to write.
+        encoder_decoder: Which kind of model; None takes what `attach` or the base tokenizer's config said.
+        max_question: Cut questions at this many tokens; a warning says how many were.
+        max_answer: Likewise for answers.
+        separator: For decoder-only models, what stands between question and answer.
+
+    Example:
+        >>> data = encode_pairs(tokenizer, ["2 + 2?"], ["4"])  # doctest: +SKIP
+    """
+    if isinstance(questions, str) or isinstance(answers, str):
+        raise ConfigError("questions and answers are lists of texts: put a single text into a list")
+    if len(questions) != len(answers):
+        raise ConfigError(f"{len(questions)} questions and {len(answers)} answers were given: expected as many of each")
+    two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
+    prompts = encode_questions(
+        tokenizer, questions, encoder_decoder=two_part, max_question=max_question, separator=separator
+    )
+    targets = _encode_answers(tokenizer, answers, two_part, max_answer)
+    if two_part:
+        return [{**prompt, "labels": target} for prompt, target in zip(prompts, targets, strict=True)]
+    return [
+        {
+            "input_ids": prompt["input_ids"] + target,
+            "attention_mask": [1] * (len(prompt["input_ids"]) + len(target)),
+            "labels": [IGNORED] * len(prompt["input_ids"]) + target,
+        }
+        for prompt, target in zip(prompts, targets, strict=True)
+    ]
+
+
+def encode_questions(
+    tokenizer: PreTrainedTokenizerBase,
+    questions: Sequence[str],
+    *,
+    encoder_decoder: bool | None = None,
+    max_question: int | None = None,
+    separator: str = "\n",
+) -> list[Example]:
+    """Questions exactly as `encode_pairs` writes them, ready for `generate` after `tokenizer.pad`."""
+    two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
+    tail = [] if two_part else tokenizer(separator, add_special_tokens=False)["input_ids"]
+    room = None if max_question is None else max_question - len(tail)
+    if room is not None and room < 1:
+        raise ConfigError(f"max_question={max_question} leaves no room for a question before {separator!r}")
+    encoded: list[list[int]] = tokenizer(list(questions))["input_ids"] if questions else []
+    if not two_part:
+        encoded = [_without_end(ids, tokenizer.eos_token_id) for ids in encoded]
+    _warn_cut("questions", [len(ids) for ids in encoded], room)
+    if room is not None and two_part:
+        encoded = tokenizer(list(questions), truncation=True, max_length=room)["input_ids"] if questions else []
+    return [_example(ids[:room] + tail) for ids in encoded]
+
+
+def encode_texts(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, max_length: int | None = None
+) -> list[Example]:
+    """Plain texts for a decoder-only model, with the loss on every token but [AGG] and [PAUSE].
+
+    Refused where [AGG] stands before the digits: it would give them away to the model that must predict them.
+    """
+    layout, markers = number_layout(tokenizer), marker_ids(tokenizer)
+    if (layout.token, layout.position) == ("agg", "before"):
+        raise TokenizerError(
+            "token='agg' with position='before' shows a number's digits to the model before it must predict them: "
+            "for a loss on the whole text make the tokenizer with position='after', or use encode_pairs"
+        )
+    encoded: list[list[int]] = tokenizer(list(texts))["input_ids"] if texts else []
+    _warn_cut("texts", [len(ids) for ids in encoded], max_length)
+    silent = {markers["agg"], markers["pause"]}
+    return [
+        {**_example(ids[:max_length]), "labels": [IGNORED if i in silent else i for i in ids[:max_length]]}
+        for ids in encoded
+    ]
+
+
+def _encode_answers(
+    tokenizer: PreTrainedTokenizerBase, answers: Sequence[str], two_part: bool, max_answer: int | None
+) -> list[list[int]]:
+    markers = marker_ids(tokenizer)
+    unwritten = {markers["agg"], markers["pause"]}
+    end = tokenizer.eos_token_id
+    if end is None:
+        raise TokenizerError("the tokenizer has no eos_token, which ends every answer: set tokenizer.eos_token")
+    if not answers:
+        return []
+    if two_part:
+        encoded = tokenizer(text_target=list(answers))["input_ids"]
+        targets = [[i for i in ids if i not in unwritten] for ids in encoded]
+    else:
+        encoded = tokenizer(list(answers), add_special_tokens=False)["input_ids"]
+        targets = [[i for i in ids if i not in unwritten] + [end] for ids in encoded]
+    _warn_cut("answers", [len(ids) for ids in targets], max_answer)
+    return [ids[:max_answer] for ids in targets]
+
+
+def _is_encoder_decoder(tokenizer: PreTrainedTokenizerBase, given: bool | None) -> bool:
+    known = given if given is not None else tokenizer.init_kwargs.get(SETTINGS, {}).get("encoder_decoder")
+    if known is None:
+        raise ConfigError(
+            "the tokenizer does not say which kind of model it serves: call attach(model, tokenizer) first, "
+            "or pass encoder_decoder=True (T5, BART) or encoder_decoder=False (GPT-2, Llama, Qwen, Gemma)"
+        )
+    return bool(known)
+
+
+def _without_end(ids: list[int], end: int | None) -> list[int]:
+    return ids[:-1] if ids and ids[-1] == end else ids
+
+
+def _example(ids: list[int]) -> Example:
+    return {"input_ids": ids, "attention_mask": [1] * len(ids)}
+
+
+def _warn_cut(what: str, lengths: list[int], limit: int | None) -> None:
+    cut = 0 if limit is None else sum(length > limit for length in lengths)
+    if cut:
+        logger.warning("%d of %d %s were longer than %d tokens and were cut", cut, len(lengths), what, limit)

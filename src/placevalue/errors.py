@@ -1,0 +1,25 @@
+"""The errors a user can meet: one root, one child for each kind of cause."""
+
+
+class PlacevalueError(Exception):
+    """Root of every error raised on purpose by placevalue."""
+
+
+class ConfigError(PlacevalueError):
+    """A setting has a value that placevalue does not know or cannot use."""
+
+
+class TokenizerError(PlacevalueError):
+    """A tokenizer cannot carry numbers, or is not the one a model was made for."""
+
+
+class AttachError(PlacevalueError):
+    """A model cannot be attached, detached or trained in the state it is in."""
+
+
+class CheckpointError(PlacevalueError):
+    """A folder does not hold what it should."""
+
+
+class ModelError(PlacevalueError):
+    """A model or tokenizer could not be found or fetched."""

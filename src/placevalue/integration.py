@@ -1,0 +1,308 @@
+"""Attaching: every [AGG] embedding becomes its number's aggregate, in any Hugging Face model.
+
+A forward hook on the embedding module that reads the input computes the aggregate from the model's own digit
+embeddings in every forward pass, so gradients reach them. No module is added or renamed: state dicts, checkpoints
+and `generate` stay what they were.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from placevalue.aggregation import Aggregation, find_aggregation
+from placevalue.config import Decimals, NumberConfig
+from placevalue.errors import AttachError
+from placevalue.spans import digit_tensor, find_digits
+from placevalue.tokenization import SETTINGS, check_unchanged, number_ids, number_layout, probe_ids
+
+logger = logging.getLogger(__name__)
+_STATE = "_placevalue"  # the attribute of an attached model
+_SEED = 0  # new rows are the same wherever a vocabulary is grown
+_NOISE = 0.1  # of the embeddings' own spread, around their mean
+
+
+class Fold:
+    """The forward hook: puts each number's aggregate where its [AGG] stands. Folding twice changes nothing."""
+
+    def __init__(self, config: NumberConfig, aggregation: str | Aggregation) -> None:
+        self.config = config
+        self.aggregation = aggregation
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> Tensor:
+        """The embeddings `(batch, length, dim)` of ids `(batch, length)`, with every [AGG] folded."""
+        ids = args[0] if args else next(iter(kwargs.values()))
+        if ids.dim() != 2:
+            return output
+        # `forward`, not a call: with the module's own scaling, without this hook.
+        rows = module.forward(digit_tensor(self.config.ids.digits, ids.device))
+        return self.fold(ids, rows, output)
+
+    def fold(self, ids: Tensor, rows: Tensor, output: Tensor) -> Tensor:
+        """`output` with the aggregates of `rows`, the ten digit embeddings, at every [AGG] of `ids`."""
+        numbers = self.config.ids
+        digits = find_digits(ids, numbers, self.config.decimals, to=numbers.agg)
+        function = find_aggregation(self.aggregation) if isinstance(self.aggregation, str) else self.aggregation
+        exact = rows if rows.dtype == torch.float64 else rows.float()
+        with torch.autocast(output.device.type, enabled=False):
+            aggregates = function(digits, exact)
+        found = digits.histogram(torch.ones_like(digits.values)).sum(-1) > 0
+        here = (ids == numbers.agg) & found
+        return torch.where(here.unsqueeze(-1), aggregates.to(output.dtype), output)
+
+
+class Keep:
+    """A forward pre-hook on the embedding's owner: `resize_token_embeddings` and PEFT put another module there."""
+
+    def __init__(self, name: str, fold: Fold, model: PreTrainedModel) -> None:
+        self.name = name
+        self.fold = fold
+        self.model = model
+
+    def __call__(self, owner: nn.Module, args: tuple[Any, ...]) -> None:
+        """Hang the fold on whatever embeds ids now."""
+        embedding = getattr(owner, self.name)
+        _refuse_idle_adapter(self.model, embedding)
+        if not any(isinstance(hook, Fold) for hook in embedding._forward_hooks.values()):
+            embedding.register_forward_hook(self.fold, with_kwargs=True)
+
+
+@dataclass
+class _Attachment:
+    """What `detach` needs to put a model back."""
+
+    vocabulary: int
+    """Rows of the embedding before it grew."""
+    setting: dict[str, Any] | None
+    """The model config's own entry before, if it had one."""
+    rows: list[tuple[list[int], Tensor]]
+    """For each matrix, the marker rows that existed before they were set."""
+
+
+def attach(
+    model: nn.Module,
+    tokenizer: PreTrainedTokenizerBase,
+    aggregation: str | Aggregation | None = None,
+    decimals: Decimals | None = None,
+) -> nn.Module:
+    """Prepare a model for a number tokenizer, in place; `detach` undoes it.
+
+    The vocabulary is grown where it must be, the markers' rows start from the mean of the embeddings (that of
+    [PAUSE] from a random draw), the settings are written into the model's config, and where the layout has [AGG] its
+    embedding becomes the number's aggregate. A checkpoint that was attached before keeps its rows.
+
+    Args:
+        model: A Hugging Face model, or a PEFT model around one; changed in place.
+        tokenizer: From `number_tokenizer`.
+        aggregation: A name in `AGGREGATIONS` or a function; None takes what the model's config says, else `weighted`.
+        decimals: `places` or `ignore`; None takes what the model's config says, else `places`.
+
+    Returns:
+        The model.
+
+    Example:
+        >>> attach(model, tokenizer, aggregation="weighted")  # doctest: +SKIP
+    """
+    base = base_model(model)
+    if is_attached(model):
+        raise AttachError(f"this {type(base).__name__} is attached already: call detach(model) first")
+    recorded = recorded_config(base)
+    config = _configured(tokenizer, recorded, aggregation, decimals)
+    state = _Attachment(base.get_input_embeddings().weight.shape[0], getattr(base.config, SETTINGS, None), [])
+    owner, name = _embedding_owner(base)
+    _refuse_idle_adapter(base, getattr(owner, name))
+    if recorded is None:
+        _grow(base, len(tokenizer))
+        _set_rows(base, config, state)
+    if config.aggregation is not None:
+        fold = Fold(config, config.aggregation if aggregation is None else aggregation)
+        owner.register_forward_pre_hook(Keep(name, fold, base))
+        getattr(owner, name).register_forward_hook(fold, with_kwargs=True)
+    setattr(base, _STATE, state)
+    setattr(base.config, SETTINGS, config.to_dict())
+    note_model(tokenizer, config, bool(base.config.is_encoder_decoder))
+    return model
+
+
+def detach(model: nn.Module) -> nn.Module:
+    """Undo `attach`: the hooks go, and so do the rows that the vocabulary was grown by.
+
+    Marker rows inside a vocabulary larger than the tokenizer's get their old values back, unless the model came from
+    a checkpoint, which holds only the new ones.
+    """
+    base = base_model(model)
+    if not is_attached(model):
+        raise AttachError(f"this {type(base).__name__} is not attached: there is nothing to detach")
+    for module in model.modules():
+        for hooks in (module._forward_hooks, module._forward_pre_hooks):
+            for key in [key for key, hook in hooks.items() if isinstance(hook, Fold | Keep)]:
+                del hooks[key]
+                module._forward_hooks_with_kwargs.pop(key, None)
+    state: _Attachment = getattr(base, _STATE)
+    delattr(base, _STATE)
+    _write_rows(base, state.rows)
+    if base.get_input_embeddings().weight.shape[0] > state.vocabulary:
+        base.resize_token_embeddings(state.vocabulary, mean_resizing=False)
+    if state.setting is None:
+        delattr(base.config, SETTINGS)
+    else:
+        setattr(base.config, SETTINGS, state.setting)
+    return model
+
+
+def is_attached(model: nn.Module) -> bool:
+    """Whether `attach` has been called on this model, and `detach` has not."""
+    return hasattr(base_model(model), _STATE)
+
+
+def check_attached(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Refuse a model that does not fit the number tokenizer it is used with."""
+    base, layout = base_model(model), number_layout(tokenizer)
+    if not is_attached(model):
+        raise AttachError(
+            f"the tokenizer writes numbers with token={layout.token!r}, but this {type(base).__name__} is not "
+            "attached and would read its markers as rows that mean nothing: call attach(model, tokenizer) first"
+        )
+    recorded = recorded_config(base)
+    if recorded is not None and (recorded.layout, recorded.ids) != (layout, number_ids(tokenizer)):
+        raise AttachError(
+            f"this {type(base).__name__} is attached for {recorded.layout}, the tokenizer writes {layout}: "
+            "give the tokenizer it was attached with, or detach(model) and attach it anew"
+        )
+
+
+def base_model(model: nn.Module) -> PreTrainedModel:
+    """The Hugging Face model inside PEFT, DDP or compile wrappers."""
+    while not isinstance(model, PreTrainedModel):
+        inner = getattr(model, "_orig_mod", None) or getattr(model, "module", None)
+        if inner is None and hasattr(model, "get_base_model"):
+            inner = model.get_base_model()
+        if inner is None:
+            raise AttachError(
+                f"{type(model).__name__} is no Hugging Face model: expected a PreTrainedModel, or PEFT or DDP around one"
+            )
+        model = inner
+    return model
+
+
+def recorded_config(model: PreTrainedModel) -> NumberConfig | None:
+    """The settings in a model's own config, if it has been attached before it was saved."""
+    values = getattr(model.config, SETTINGS, None)
+    return None if values is None else NumberConfig.from_dict(values)
+
+
+def note_model(tokenizer: PreTrainedTokenizerBase, config: NumberConfig, encoder_decoder: bool) -> None:
+    """Note on the tokenizer what the model it serves is like, so that folders without a model's config know it."""
+    noted = {"encoder_decoder": encoder_decoder, "aggregation": config.aggregation, "decimals": config.decimals}
+    tokenizer.init_kwargs[SETTINGS] = tokenizer.init_kwargs[SETTINGS] | noted
+
+
+def _configured(
+    tokenizer: PreTrainedTokenizerBase,
+    recorded: NumberConfig | None,
+    aggregation: str | Aggregation | None,
+    decimals: Decimals | None,
+) -> NumberConfig:
+    """The settings for a model: what was asked for, else what its config records, else the defaults."""
+    layout, ids = number_layout(tokenizer), number_ids(tokenizer)
+    check_unchanged(tokenizer)
+    if recorded is not None and recorded.ids != ids:
+        raise AttachError(
+            f"this checkpoint was made for a tokenizer with {recorded.ids}, the one given has {ids}: "
+            "give the tokenizer that was saved with it"
+        )
+    if aggregation is None:
+        aggregation = (recorded.aggregation if recorded else None) or "weighted"
+    if isinstance(aggregation, str):
+        find_aggregation(aggregation)
+    name = aggregation if isinstance(aggregation, str) else getattr(aggregation, "__name__", "custom")
+    decimals = decimals or (recorded.decimals if recorded else "places")
+    return NumberConfig(layout, ids, probe_ids(tokenizer), name if layout.token == "agg" else None, decimals)
+
+
+def _embedding_owner(model: PreTrainedModel) -> tuple[nn.Module, str]:
+    """The module that embeds the input ids, as its owner and its name there.
+
+    T5 and BART have one in the encoder; the one that `model.get_input_embeddings()` names is never called.
+    """
+    reader: Any = model.get_encoder() if model.config.is_encoder_decoder else model
+    embedding = reader.get_input_embeddings()
+    for owner in reader.modules():
+        for name, child in owner.named_children():
+            if child is embedding:
+                return owner, name
+    raise AttachError(f"{type(model).__name__} does not hold the embedding that get_input_embeddings() returns")
+
+
+def _refuse_idle_adapter(model: PreTrainedModel, embedding: nn.Module) -> None:
+    """Refuse PEFT configurations that train a copy of the embedding which the model never reads."""
+    named = model.get_input_embeddings()
+    if _is_adapter(named) and not _is_adapter(embedding):
+        raise AttachError(
+            f"the adapter wraps an embedding of {type(model).__name__} that its forward pass never reads (on T5 and "
+            "BART, modules_to_save=['shared'] or target_modules=['shared']), so nothing would be trained there: use "
+            "LoraConfig(trainable_token_indices=list(placevalue.marker_ids(tokenizer).values())) instead"
+        )
+
+
+def _is_adapter(module: nn.Module) -> bool:
+    return type(module).__module__.partition(".")[0] == "peft"
+
+
+def _grow(model: PreTrainedModel, size: int) -> None:
+    """Give the embedding at least `size` rows, and say so."""
+    embedding = model.get_input_embeddings()
+    rows = embedding.weight.shape[0]
+    if rows >= size:
+        return
+    if _is_adapter(embedding):
+        raise AttachError(
+            f"the vocabulary must grow from {rows} to {size} rows, but an adapter already holds the embedding: call "
+            "attach(model, tokenizer) before get_peft_model, or model.resize_token_embeddings(len(tokenizer)) before it"
+        )
+    model.resize_token_embeddings(size, mean_resizing=False)
+    logger.warning("grew the vocabulary of %s from %d to %d rows for the markers", type(model).__name__, rows, size)
+
+
+def _matrices(model: PreTrainedModel) -> list[Tensor]:
+    """Every distinct matrix with a row for each token: input and output embeddings, and PEFT's copies of them."""
+    found: dict[int, Tensor] = {}
+    shape = model.get_input_embeddings().weight.shape
+    for part in (model.get_input_embeddings(), model.get_output_embeddings(), getattr(*_embedding_owner(model))):
+        for module in part.modules() if part is not None else ():
+            weight = getattr(module, "weight", None)
+            if isinstance(weight, nn.Parameter) and weight.shape == shape:
+                found.setdefault(weight.data_ptr(), weight)
+    return list(found.values())
+
+
+def _set_rows(model: PreTrainedModel, config: NumberConfig, state: _Attachment) -> None:
+    """Start the markers' rows from the mean and a little noise, [PAUSE] from a random draw; keep what was there."""
+    markers = list(config.ids.markers.values())
+    first = min(markers)
+    generator = torch.Generator().manual_seed(_SEED)
+    new = []
+    for matrix in _matrices(model):
+        existed = [i for i in markers if i < state.vocabulary]
+        state.rows.append((existed, matrix[existed].detach().clone()))
+        known = matrix[:first].detach().float().cpu()
+        mean, spread = known.mean(0), known.std(0)
+        noise = torch.randn(len(markers), len(mean), generator=generator)
+        scale = torch.tensor([1.0 if i == config.ids.pause else _NOISE for i in markers])
+        new.append((markers, mean + scale[:, None] * spread * noise))
+    _write_rows(model, new)
+
+
+def _write_rows(model: PreTrainedModel, rows: list[tuple[list[int], Tensor]]) -> None:
+    """Write rows into each matrix, and into the copies that PEFT's trainable tokens keep of single rows."""
+    with torch.no_grad():
+        for matrix, (indices, values) in zip(_matrices(model), rows, strict=False):
+            matrix[indices] = values.to(matrix)
+    for module in model.modules():
+        for adapter, indices in getattr(module, "token_indices", {}).items():
+            current = module.get_base_layer().weight.detach()[indices]
+            module.trainable_tokens_delta[adapter].data.copy_(current)
+            module.trainable_tokens_original[adapter].copy_(current)
