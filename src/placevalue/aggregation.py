@@ -14,8 +14,11 @@ from placevalue.spans import Digits
 
 Aggregation = Callable[[Digits, Tensor], Tensor]
 
-MAX_DIGITS = 15
-"""Weights follow Equation 1 up to this many places before the point, and saturate beyond."""
+MAX_DIGITS = 12
+"""Weights follow Equation 1 up to this many places before the point, and saturate beyond.
+
+The largest for which FLAN-T5's digit embeddings, whose entries reach 52, cannot leave float16's range.
+"""
 _FALL = 20.0  # how much less each place of `interpolated` counts than the one before it
 
 
@@ -43,9 +46,14 @@ def _equation_one(places: Tensor, leading: Tensor, dtype: torch.dtype) -> Tensor
     return torch.exp2(place) * (3 * (rank + 1) * (rank + 2) / (n * (n + 1) * (n + 2)))
 
 
+def digit_weights(digits: Digits, dtype: torch.dtype = torch.float32) -> Tensor:
+    """What `weighted` gives each digit: `(rows, length)`."""
+    return _equation_one(digits.places, digits.leading, dtype)
+
+
 def weighted(digits: Digits, embeddings: Tensor) -> Tensor:
     """The paper's Equation 1, with places behind the point."""
-    return digits.fold(_equation_one(digits.places, digits.leading, embeddings.dtype), embeddings)
+    return digits.fold(digit_weights(digits, embeddings.dtype), embeddings)
 
 
 def sum_(digits: Digits, embeddings: Tensor) -> Tensor:

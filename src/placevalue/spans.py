@@ -83,9 +83,7 @@ def find_digits(ids: Tensor, number_ids: NumberIds, decimals: str = "places", to
     is_digit = matches.any(-1)
     values = matches.long().argmax(-1)
     opens = ids == number_ids.open
-    part = is_digit | opens | (ids == number_ids.agg) | (ids == number_ids.pause)
-    for symbol in (number_ids.point, number_ids.comma, number_ids.plus, number_ids.minus, *number_ids.exponents):
-        part = part | (ids == symbol)
+    part = is_digit | opens | _any(ids, number_ids.symbols + (number_ids.agg, number_ids.pause))
     start = torch.where(opens, positions, -1).cummax(1).values
     inside = start > torch.where(part, -1, positions).cummax(1).values
     start = start.clamp(min=0)
@@ -95,11 +93,20 @@ def find_digits(ids: Tensor, number_ids: NumberIds, decimals: str = "places", to
         counts = flags.long().cumsum(1)
         return counts - counts.gather(1, start)
 
-    in_exponent = _any(ids, number_ids.exponents) & inside
-    mantissa = is_digit & inside & (since_start(in_exponent) == 0)
+    def per_number(amounts: Tensor) -> Tensor:
+        """Amounts summed over each number, at every position of it."""
+        return torch.zeros_like(ids).scatter_add(1, start, torch.where(inside, amounts.long(), 0)).gather(1, start)
+
+    mantissa = is_digit & inside
+    exponent = torch.zeros_like(ids)
+    if number_ids.exponents:
+        in_exponent = since_start(inside & _any(ids, number_ids.exponents)) > 0
+        powers, mantissa = mantissa & in_exponent, mantissa & ~in_exponent
+        power_places = (per_number(powers) - since_start(powers)).clamp(0, _EXPONENT_DIGITS)
+        size = per_number(torch.where(powers, values * 10**power_places, 0))
+        exponent = torch.where(per_number(in_exponent & (ids == number_ids.minus)) > 0, -size, size)
     whole = mantissa if decimals == "ignore" else mantissa & (since_start(inside & (ids == number_ids.point)) == 0)
-    leading = torch.zeros_like(ids).scatter_add(1, start, whole.long()).gather(1, start)
-    leading = leading + _exponents(ids, number_ids, values, start, is_digit & inside & ~mantissa, in_exponent)
+    leading = per_number(whole) + exponent
     places = leading - since_start(mantissa)
     mask = mantissa
     slots = start
@@ -110,6 +117,13 @@ def find_digits(ids: Tensor, number_ids: NumberIds, decimals: str = "places", to
     return Digits(values, places, leading.clamp(min=1), slots, mask, ids.shape[1])
 
 
+def _any(ids: Tensor, wanted: tuple[int, ...]) -> Tensor:
+    found = torch.zeros_like(ids, dtype=torch.bool)
+    for one in wanted:
+        found = found | (ids == one)
+    return found
+
+
 def digit_tensor(digits: tuple[int, ...], device: torch.device) -> Tensor:
     """The ids of the ten digits on a device, made once: a copy to an accelerator in every step would stall it."""
     return torch.tensor(digits, device=device) if torch.compiler.is_compiling() else _kept_tensor(digits, device)
@@ -118,26 +132,3 @@ def digit_tensor(digits: tuple[int, ...], device: torch.device) -> Tensor:
 @lru_cache(maxsize=64)
 def _kept_tensor(digits: tuple[int, ...], device: torch.device) -> Tensor:
     return torch.tensor(digits, device=device)
-
-
-def _any(ids: Tensor, wanted: tuple[int, ...]) -> Tensor:
-    found = torch.zeros_like(ids, dtype=torch.bool)
-    for one in wanted:
-        found = found | (ids == one)
-    return found
-
-
-def _exponents(
-    ids: Tensor, number_ids: NumberIds, values: Tensor, start: Tensor, digits: Tensor, marks: Tensor
-) -> Tensor:
-    """The exponent of the number at each position, `(rows, length)`; zero where it has none."""
-    counts = digits.long().cumsum(1)
-    rank = counts - counts.gather(1, start)
-    total = torch.zeros_like(ids).scatter_add(1, start, digits.long()).gather(1, start)
-    power = (total - rank).clamp(0, _EXPONENT_DIGITS)
-    worth = torch.where(digits, values * 10**power, 0)
-    seen = marks.long().cumsum(1)
-    negative = (ids == number_ids.minus) & (seen > seen.gather(1, start))
-    sums = torch.zeros_like(ids).scatter_add(1, start, worth)
-    signs = torch.zeros_like(ids).scatter_add(1, start, negative.long())
-    return torch.where(signs > 0, -sums, sums).gather(1, start)

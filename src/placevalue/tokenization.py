@@ -5,7 +5,7 @@ gives the base tokenizer's own ids for text without numbers.
 """
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from os import PathLike
 from typing import Any
 
@@ -106,7 +106,7 @@ def marker_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
 
 
 def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
-    """Every id that a number can be made of; symbols the vocabulary lacks are -1."""
+    """Every id that a number can be made of; symbols that the vocabulary lacks are -1."""
     model, unknown = tokenizer.backend_tokenizer.model, tokenizer.unk_token_id
 
     def single(character: str) -> int:
@@ -121,8 +121,11 @@ def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
             "token for each of 0 to 9. Add them to the base tokenizer first, with tokenizer.add_tokens on a "
             "vocabulary that lacks them, or choose another base"
         )
-    symbols = {name: single(c) for name, c in {"point": ".", "comma": ",", "plus": "+", "minus": "-"}.items()}
-    return NumberIds(**marker_ids(tokenizer), digits=digits, exponents=(single("e"), single("E")), **symbols)
+    ids = NumberIds(**marker_ids(tokenizer), digits=digits, point=single("."))
+    if number_layout(tokenizer).pattern == "paper":
+        return ids
+    others, exponents = (single(","), single("+")), (single("e"), single("E"))
+    return replace(ids, minus=single("-"), others=others, exponents=exponents)
 
 
 def probe_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:

@@ -1,0 +1,76 @@
+"""Slow, obvious twins of the vectorised kernels: one number at a time, plain Python, float64."""
+
+from decimal import Decimal
+
+import torch
+
+from placevalue.aggregation import MAX_DIGITS
+
+
+def numbers_in(ids, number_ids):
+    """Numbers of one row as (open position, [(character, position)], positions of [AGG])."""
+    names = {id_: str(value) for value, id_ in enumerate(number_ids.digits)}
+    names |= dict(zip(number_ids.symbols, ".-,+eE", strict=True))
+    extra = (number_ids.agg, number_ids.pause)
+    found = []
+    for start, token in enumerate(ids):
+        if token != number_ids.open:
+            continue
+        characters, aggs = [], []
+        for position in range(start + 1, len(ids)):
+            if ids[position] in extra:
+                aggs += [position] if ids[position] == number_ids.agg else []
+            elif ids[position] in names and ids[position] != -1:
+                characters.append((names[ids[position]], position))
+            else:
+                break
+        found.append((start, characters, aggs))
+    return found
+
+
+def digits_of(text, decimals="places"):
+    """[(digit, place)] and the number of places before the point, from how a number is written."""
+    mantissa, _, exponent = text.replace("E", "e").replace(",", "").lstrip("+-").partition("e")
+    shift = int(exponent or 0)
+    whole, _, fraction = mantissa.partition(".")
+    if decimals == "ignore":
+        whole, fraction = whole + fraction, ""
+    leading = len(whole) + shift
+    return [(int(c), leading - 1 - i) for i, c in enumerate(whole + fraction)], max(leading, 1)
+
+
+def weight(place, leading):
+    n = min(leading, MAX_DIGITS)
+    place -= max(leading - MAX_DIGITS, 0)
+    rank = max(place, 0)
+    return 2.0**place * 3 * (rank + 1) * (rank + 2) / (n * (n + 1) * (n + 2))
+
+
+def aggregate(name, text, embeddings, decimals="places"):
+    """One number's vector in float64."""
+    digits, leading = digits_of(text, decimals)
+    rows = embeddings.double()
+    if not digits:
+        return torch.zeros(rows.shape[1], dtype=torch.float64)
+    stacked = torch.stack([rows[d] for d, _ in digits])
+    if name == "weighted":
+        return sum(weight(place, leading) * rows[d] for d, place in digits)
+    if name == "sum":
+        return stacked.sum(0)
+    if name == "mean":
+        return stacked.mean(0)
+    if name == "max":
+        return stacked.max(0).values
+    if name == "min":
+        return stacked.min(0).values
+    if name == "median":
+        ordered, n = stacked.sort(0).values, len(digits)
+        return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+    assert name == "interpolated"
+    total = torch.zeros(rows.shape[1], dtype=torch.float64)
+    for index, (digit, place) in enumerate(digits):
+        behind = "".join(str(d) for d, _ in digits[index + 1 :])
+        fraction = float(Decimal(f"0.{behind or 0}"))
+        point = (1 - fraction) * rows[digit] + fraction * rows[(digit + 1) % 10]
+        total += min(leading, MAX_DIGITS) * 20.0 ** -(leading - 1 - place) * point
+    return total

@@ -1,0 +1,347 @@
+import copy
+import io
+import os
+import pickle
+import socket
+
+import oracle
+import pytest
+import torch
+import torch.multiprocessing
+from torch.nn.parallel import DistributedDataParallel
+from zoo import CAUSAL, MODELS, SEQ2SEQ, build
+
+import placevalue as pv
+from placevalue.errors import AttachError, ConfigError
+from placevalue.integration import Fold, recorded_config
+from placevalue.tokenization import number_ids
+
+TEXTS = ["the cat had 12 apples", "3 boys gave 4.56 of 1999 apples in room12b", "no numbers here", "7", "0.5 then 123456"]
+
+
+def prepared(name, aggregation="weighted", token="agg", position="before", **options):
+    model, base = build(name)
+    tokenizer = pv.number_tokenizer(base, token=token, position=position, **options)
+    pv.attach(model, tokenizer, aggregation=aggregation)
+    return model, tokenizer
+
+
+def reading_embedding(model):
+    """The embedding module that reads the input ids."""
+    reader = model.get_encoder() if model.config.is_encoder_decoder else model
+    return reader.get_input_embeddings()
+
+
+def embedded(model, ids):
+    """What the model's first layer is given for `ids`, seen by running the whole model."""
+    seen = []
+    handle = reading_embedding(model).register_forward_hook(lambda module, args, output: seen.append(output.detach()))
+    try:
+        run(model, ids)
+    finally:
+        handle.remove()
+    return seen[0]
+
+
+def run(model, ids, mask=None):
+    mask = torch.ones_like(ids) if mask is None else mask
+    extra = {"decoder_input_ids": torch.tensor([[0, 5, 6]]).expand(len(ids), -1)} if model.config.is_encoder_decoder else {}
+    return model(input_ids=ids, attention_mask=mask, **extra).logits
+
+
+def encode(tokenizer, texts, **options):
+    batch = tokenizer(texts, padding=True, return_tensors="pt", **options)
+    return batch["input_ids"], batch["attention_mask"]
+
+
+def check_rows(model, tokenizer, ids, name, tolerance):
+    numbers = number_ids(tokenizer)
+    rows = reading_embedding(model).forward(torch.tensor(numbers.digits)).detach()
+    seen, count = embedded(model, ids), 0
+    for row, sequence in enumerate(ids.tolist()):
+        for _, characters, aggs in oracle.numbers_in(sequence, numbers_with_symbols(numbers)):
+            wanted = oracle.aggregate(name, "".join(c for c, _ in characters), rows)
+            (position,) = aggs
+            error = (seen[row, position].double() - wanted).norm() / wanted.norm()
+            assert error <= tolerance, (error, characters)
+            count += 1
+    assert count == 8
+
+
+def numbers_with_symbols(numbers):
+    from dataclasses import replace
+
+    return replace(numbers, minus=-2, others=(-3, -4), exponents=(-5, -6))
+
+
+@pytest.mark.parametrize("position", ["before", "after"])
+@pytest.mark.parametrize("name", MODELS)
+def test_every_agg_is_its_numbers_aggregate(name, position):
+    model, tokenizer = prepared(name, position=position)
+    ids, _ = encode(tokenizer, TEXTS)
+    check_rows(model, tokenizer, ids, "weighted", 1e-6)
+
+
+@pytest.mark.parametrize("aggregation", pv.AGGREGATIONS)
+@pytest.mark.parametrize("name", ["t5", "bart-scaled", "gemma3"])
+def test_every_aggregation(name, aggregation):
+    model, tokenizer = prepared(name, aggregation)
+    ids, _ = encode(tokenizer, TEXTS)
+    check_rows(model, tokenizer, ids, aggregation, 1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 2**-8), (torch.float16, 2**-11)])
+@pytest.mark.parametrize("name", ["t5", "bart-scaled", "llama", "gemma3"])
+def test_half_precision_is_exact_up_to_the_final_rounding(name, dtype, tolerance):
+    model, tokenizer = prepared(name)
+    model.to(dtype)
+    ids, _ = encode(tokenizer, TEXTS)
+    check_rows(model, tokenizer, ids, "weighted", tolerance)
+
+
+def test_autocast_does_not_fold_in_half_precision():
+    model, tokenizer = prepared("llama")
+    ids, _ = encode(tokenizer, TEXTS)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        check_rows(model, tokenizer, ids, "weighted", 1e-6)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_padding_and_batching_change_nothing(name):
+    model, tokenizer = prepared(name)
+    ids, _ = encode(tokenizer, TEXTS)
+    together = embedded(model, ids)
+    for row, text in enumerate(TEXTS):
+        alone, _ = encode(tokenizer, [text])
+        padded = torch.cat([alone, torch.zeros_like(alone)], 1)
+        wanted = embedded(model, alone)[0]
+        torch.testing.assert_close(together[row, : alone.shape[1]], wanted, rtol=1e-6, atol=1e-7)
+        torch.testing.assert_close(embedded(model, padded)[0, : alone.shape[1]], wanted, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_reach_the_ten_digit_rows(name):
+    model, tokenizer = prepared(name)
+    numbers = number_ids(tokenizer)
+    embedding = reading_embedding(model)
+    # Only [F] [AGG] and the digits of 1234567890 are read; stop the digits' own path to see the one through [AGG].
+    ids, _ = encode(tokenizer, ["1234567890"], add_special_tokens=False)
+    at = (ids == numbers.agg).nonzero()[0, 1]
+    embedding(ids)[0, at].sum().backward()
+    rows = embedding.weight.grad[list(numbers.digits)]
+    assert (rows.abs().sum(1) > 0).all()
+    assert embedding.weight.grad[numbers.agg].abs().sum() == 0
+    model.zero_grad()
+    run(model, ids).square().mean().backward()
+    assert (embedding.weight.grad[list(numbers.digits)].abs().sum(1) > 0).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_detach_restores_everything_to_the_bit(name):
+    model, base = build(name)
+    names, vocabulary, config = list(model.state_dict()), model.config.vocab_size, model.config.to_dict()
+    ids, mask = encode(base, TEXTS)
+    before = run(model, ids, mask)
+    tokenizer = pv.number_tokenizer(base, token="agg")
+    pv.attach(model, tokenizer)
+    assert list(model.state_dict()) == names
+    torch.testing.assert_close(run(model, ids, mask)[..., : len(base)], before[..., : len(base)], rtol=1e-4, atol=1e-5)
+    pv.detach(model)
+    assert list(model.state_dict()) == names
+    assert model.config.vocab_size == vocabulary and model.config.to_dict() == config
+    assert torch.equal(run(model, ids, mask), before)
+    assert not any(isinstance(h, Fold) for m in model.modules() for h in m._forward_hooks.values())
+
+
+@pytest.mark.parametrize("name", ["t5-padded", "llama"])
+def test_markers_start_from_the_mean_and_pause_from_a_draw(name):
+    model, tokenizer = prepared(name, token="pause")
+    markers = pv.marker_ids(tokenizer)
+    weight = model.get_input_embeddings().weight.detach()
+    known = weight[: min(markers.values())]
+    distance = {n: float(((weight[i] - known.mean(0)) / known.std(0)).norm() / known.shape[1] ** 0.5) for n, i in markers.items()}
+    assert distance["pause"] > 0.4 and all(0.03 < distance[n] < 0.25 for n in ("open", "close", "agg"))
+    assert not torch.equal(weight[markers["open"]], weight[markers["close"]])
+    other, _ = prepared(name, token="agg")
+    assert torch.equal(other.get_input_embeddings().weight, weight)
+
+
+def test_growing_is_said_and_seen(caplog):
+    model, base = build("llama")
+    with caplog.at_level("WARNING", logger="placevalue"):
+        pv.attach(model, pv.number_tokenizer(base, token="agg"))
+    assert f"from {len(base)} to {len(base) + 4} rows" in caplog.text
+    assert model.config.vocab_size == len(base) + 4
+    model, base = build("t5-padded")
+    rows = model.get_input_embeddings().weight.shape[0]
+    pv.attach(model, pv.number_tokenizer(base, token="agg"))
+    assert model.get_input_embeddings().weight.shape[0] == rows
+
+
+@pytest.mark.parametrize("name", SEQ2SEQ + CAUSAL)
+@pytest.mark.parametrize("beams", [1, 3])
+def test_generation_cached_beams_and_left_padding(name, beams):
+    model, tokenizer = prepared(name)
+    tokenizer.padding_side = "left" if name in CAUSAL else "right"
+    batch = tokenizer(TEXTS[:3], padding=True, return_tensors="pt").to("cpu")
+    batch.pop("token_type_ids", None)
+    options = dict(num_beams=beams, max_new_tokens=5, do_sample=False)
+    cached = model.generate(**batch, **options)
+    assert torch.equal(cached, model.generate(**batch, use_cache=False, **options))
+    for row, text in enumerate(TEXTS[:3]):
+        one = tokenizer([text], return_tensors="pt")
+        one.pop("token_type_ids", None)
+        alone = model.generate(**one, **options)[0]
+        start = 0 if model.config.is_encoder_decoder else one["input_ids"].shape[1]
+        offset = 0 if model.config.is_encoder_decoder else batch["input_ids"].shape[1]
+        shared = min(len(alone) - start, cached.shape[1] - offset)
+        assert cached[row, offset : offset + shared].tolist() == alone[start : start + shared].tolist()
+
+
+@pytest.mark.parametrize("name", ["t5", "bart", "llama", "gemma3", "qwen2", "gpt2", "bert"])
+def test_gradient_checkpointing(name):
+    model, tokenizer = prepared(name)
+    ids, mask = encode(tokenizer, TEXTS)
+
+    def gradient():
+        model.zero_grad()
+        run(model, ids, mask).square().mean().backward()
+        return reading_embedding(model).weight.grad.clone()
+
+    plain = gradient()
+    model.gradient_checkpointing_enable()
+    model.train()
+    torch.testing.assert_close(gradient(), plain, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("aggregation", ["weighted", "median", "interpolated"])
+@pytest.mark.parametrize("name", ["t5", "bart", "llama"])
+def test_compiled_as_one_graph(name, aggregation):
+    model, tokenizer = prepared(name, aggregation)
+    ids, mask = encode(tokenizer, TEXTS)
+    torch._dynamo.reset()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    with torch.no_grad():
+        torch.testing.assert_close(run(compiled, ids, mask), run(model, ids, mask), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_deepcopy_and_pickle(name):
+    model, tokenizer = prepared(name)
+    ids, mask = encode(tokenizer, TEXTS)
+    wanted = run(model, ids, mask)
+    buffer = io.BytesIO()
+    torch.save(model, buffer)
+    buffer.seek(0)
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), torch.load(buffer, weights_only=False)):
+        assert torch.equal(run(twin, ids, mask), wanted)
+        digits = list(number_ids(tokenizer).digits)
+        with torch.no_grad():
+            reading_embedding(twin).weight[digits] *= 2
+        assert not torch.equal(run(twin, ids, mask), wanted) and torch.equal(run(model, ids, mask), wanted)
+        pv.detach(twin)
+        assert pv.is_attached(model) and not pv.is_attached(twin)
+
+
+def _ddp_worker(rank, port, results):
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
+    model, tokenizer = prepared("llama")
+    parallel = DistributedDataParallel(model)
+    ids, mask = encode(tokenizer, TEXTS[:4])
+    rows = slice(2 * rank, 2 * rank + 2)
+    run_ddp = parallel(input_ids=ids[rows], attention_mask=mask[rows]).logits
+    run_ddp.square().mean().backward()
+    if rank == 0:
+        torch.save(model.get_input_embeddings().weight.grad, results)
+    torch.distributed.destroy_process_group()
+
+
+def test_two_processes_give_the_gradient_of_one(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    torch.multiprocessing.spawn(_ddp_worker, (port, tmp_path / "gradient.pt"), nprocs=2)
+    model, tokenizer = prepared("llama")
+    ids, mask = encode(tokenizer, TEXTS[:4])
+    run(model, ids, mask).square().mean().backward()
+    found = torch.load(tmp_path / "gradient.pt", weights_only=True)
+    torch.testing.assert_close(found, model.get_input_embeddings().weight.grad, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_resizing_after_attaching_keeps_the_aggregate(name):
+    model, tokenizer = prepared(name)
+    ids, mask = encode(tokenizer, TEXTS)
+    before = run(model, ids, mask)
+    model.resize_token_embeddings(model.config.vocab_size + 5)
+    torch.testing.assert_close(run(model, ids, mask)[..., : before.shape[-1]], before)
+    check_rows(model, tokenizer, ids, "weighted", 1e-6)
+
+
+def test_inputs_embeds_bypass_the_fold_and_can_carry_it():
+    model, tokenizer = prepared("llama")
+    ids, _ = encode(tokenizer, TEXTS)
+    embeds = model.get_input_embeddings()(ids)
+    torch.testing.assert_close(model(inputs_embeds=embeds).logits, model(input_ids=ids).logits)
+
+
+@pytest.mark.parametrize("token", [None, "pause"])
+def test_layouts_without_agg_only_grow(token):
+    model, tokenizer = prepared("llama", token=token)
+    assert pv.is_attached(model) and recorded_config(model).aggregation is None
+    assert not any(isinstance(h, Fold) for m in model.modules() for h in m._forward_hooks.values())
+    ids, _ = encode(tokenizer, TEXTS)
+    plain = torch.nn.functional.embedding(ids, model.get_input_embeddings().weight)
+    assert torch.equal(embedded(model, ids), plain)
+
+
+def test_a_function_of_ones_own():
+    model, base = build("t5")
+    tokenizer = pv.number_tokenizer(base, token="agg")
+    pv.attach(model, tokenizer, aggregation=pv.per_number(first_digit))
+    ids, _ = encode(tokenizer, ["the 73 cats"])
+    at = (ids == pv.marker_ids(tokenizer)["agg"]).nonzero()[0, 1]
+    seven = model.get_input_embeddings().weight[number_ids(tokenizer).digits[7]]
+    torch.testing.assert_close(embedded(model, ids)[0, at], seven.detach())
+
+
+def first_digit(values, places, embeddings):
+    return embeddings[values[0]]
+
+
+class TestErrors:
+    def test_attaching_twice(self):
+        model, tokenizer = prepared("t5")
+        with pytest.raises(AttachError, match=r"attached already: call detach"):
+            pv.attach(model, tokenizer)
+
+    def test_detaching_what_is_not_attached(self):
+        with pytest.raises(AttachError, match="not attached"):
+            pv.detach(build("t5")[0])
+
+    def test_unknown_aggregation(self):
+        model, base = build("t5")
+        with pytest.raises(ConfigError, match=r"'wieghted' is unknown: expected one of .*weighted"):
+            pv.attach(model, pv.number_tokenizer(base, token="agg"), aggregation="wieghted")
+        assert not pv.is_attached(model)
+
+    def test_no_hugging_face_model(self):
+        _, base = build("t5")
+        with pytest.raises(AttachError, match="Linear is no Hugging Face model"):
+            pv.attach(torch.nn.Linear(2, 2), pv.number_tokenizer(base))
+
+    def test_training_without_attaching(self):
+        model, base = build("t5-padded")
+        tokenizer = pv.number_tokenizer(base, token="agg")
+        with pytest.raises(AttachError, match=r"token='agg'.*not attached.*attach\(model, tokenizer\)"):
+            pv.check_attached(model, tokenizer)
+        pv.attach(model, tokenizer)
+        pv.check_attached(model, tokenizer)
+        with pytest.raises(AttachError, match="position='after'"):
+            pv.check_attached(model, pv.number_tokenizer(base, token="agg", position="after"))
+
+    def test_wrong_decimals(self):
+        model, base = build("t5")
+        with pytest.raises(ConfigError, match="decimals='drop'"):
+            pv.attach(model, pv.number_tokenizer(base, token="agg"), decimals="drop")
