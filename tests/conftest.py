@@ -21,7 +21,32 @@ torch.set_num_threads(1)
 settings.register_profile("placevalue", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 settings.load_profile("placevalue")
 
-WORDS = "the cat sat on a mat and had apples in room box for each girl boy who gave them away how many are left".split()
+WORDS = [
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "a",
+    "mat",
+    "and",
+    "had",
+    "apples",
+    "in",
+    "room",
+    "box",
+    "for",
+    "each",
+    "girl",
+    "boy",
+    "who",
+    "gave",
+    "them",
+    "away",
+    "how",
+    "many",
+    "are",
+    "left",
+]
 SPECIAL = ["<pad>", "</s>", "<unk>", "<s>"]
 GROUPS = r"(?i:'s|'t|'re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 SINGLES = GROUPS.replace("{1,3}", "")
@@ -33,7 +58,10 @@ def corpus() -> list[str]:
     lines = []
     for _ in range(600):
         words = [draw.choice(WORDS) for _ in range(8)]
-        words[3:3] = [str(draw.choice([7, 12, 20, 100, 123, 1999, 2024, 55])), f"{draw.randint(0, 99)}.{draw.randint(0, 9)}"]
+        words[3:3] = [
+            str(draw.choice([7, 12, 20, 100, 123, 1999, 2024, 55])),
+            f"{draw.randint(0, 99)}.{draw.randint(0, 9)}",
+        ]
         lines.append(" ".join(words).capitalize() + draw.choice([".", "!", "?", ", (yes) - naïve café"]))
     return [*lines, "0 1 2 3 4 5 6 7 8 9 0123456789 . , + - e E ½ ² x½", "room12b 12b B2 x1 7th"]
 

@@ -1,15 +1,15 @@
-import oracle
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_tokenization import numbered
 
+import oracle
 from placevalue import AGGREGATIONS, per_number, place_weights
 from placevalue.aggregation import MAX_DIGITS, find_aggregation
 from placevalue.errors import ConfigError
 from placevalue.spans import find_digits
 from placevalue.tokenization import number_ids
+from test_tokenization import numbered
 
 numerals = st.one_of(
     st.from_regex(r"\A[0-9]{1,7}\Z"),
@@ -96,7 +96,9 @@ def test_interpolated_keeps_neighbours_together_over_a_carry():
 
 def test_numbers_without_digits_are_zero():
     ids = number_ids(numbered("bytes-gpt2"))
-    row = torch.tensor([[ids.open, ids.agg, ids.point, ids.close, ids.open, ids.agg, ids.close, ids.agg, ids.digits[3]]])
+    row = torch.tensor(
+        [[ids.open, ids.agg, ids.point, ids.close, ids.open, ids.agg, ids.close, ids.agg, ids.digits[3]]]
+    )
     for name in AGGREGATIONS:
         digits = find_digits(row, ids, to=ids.agg)
         assert not digits.mask.any()

@@ -4,19 +4,25 @@ import os
 import pickle
 import socket
 
-import oracle
 import pytest
 import torch
 import torch.multiprocessing
 from torch.nn.parallel import DistributedDataParallel
-from zoo import CAUSAL, MODELS, SEQ2SEQ, build
 
+import oracle
 import placevalue as pv
 from placevalue.errors import AttachError, ConfigError
 from placevalue.integration import Fold, recorded_config
 from placevalue.tokenization import number_ids
+from zoo import CAUSAL, MODELS, SEQ2SEQ, build
 
-TEXTS = ["the cat had 12 apples", "3 boys gave 4.56 of 1999 apples in room12b", "no numbers here", "7", "0.5 then 123456"]
+TEXTS = [
+    "the cat had 12 apples",
+    "3 boys gave 4.56 of 1999 apples in room12b",
+    "no numbers here",
+    "7",
+    "0.5 then 123456",
+]
 
 
 def prepared(name, aggregation="weighted", token="agg", position="before", **options):
@@ -34,6 +40,7 @@ def reading_embedding(model):
 
 def embedded(model, ids):
     """What the model's first layer is given for `ids`, seen by running the whole model."""
+    run(model, ids)  # the fold moves to a module that was put there since, ahead of the hook below
     seen = []
     handle = reading_embedding(model).register_forward_hook(lambda module, args, output: seen.append(output.detach()))
     try:
@@ -45,7 +52,9 @@ def embedded(model, ids):
 
 def run(model, ids, mask=None):
     mask = torch.ones_like(ids) if mask is None else mask
-    extra = {"decoder_input_ids": torch.tensor([[0, 5, 6]]).expand(len(ids), -1)} if model.config.is_encoder_decoder else {}
+    extra = (
+        {"decoder_input_ids": torch.tensor([[0, 5, 6]]).expand(len(ids), -1)} if model.config.is_encoder_decoder else {}
+    )
     return model(input_ids=ids, attention_mask=mask, **extra).logits
 
 
@@ -159,7 +168,10 @@ def test_markers_start_from_the_mean_and_pause_from_a_draw(name):
     markers = pv.marker_ids(tokenizer)
     weight = model.get_input_embeddings().weight.detach()
     known = weight[: min(markers.values())]
-    distance = {n: float(((weight[i] - known.mean(0)) / known.std(0)).norm() / known.shape[1] ** 0.5) for n, i in markers.items()}
+    distance = {
+        n: float(((weight[i] - known.mean(0)) / known.std(0)).norm() / known.shape[1] ** 0.5)
+        for n, i in markers.items()
+    }
     assert distance["pause"] > 0.4 and all(0.03 < distance[n] < 0.25 for n in ("open", "close", "agg"))
     assert not torch.equal(weight[markers["open"]], weight[markers["close"]])
     other, _ = prepared(name, token="agg")
@@ -277,6 +289,18 @@ def test_resizing_after_attaching_keeps_the_aggregate(name):
     model.resize_token_embeddings(model.config.vocab_size + 5)
     torch.testing.assert_close(run(model, ids, mask)[..., : before.shape[-1]], before)
     check_rows(model, tokenizer, ids, "weighted", 1e-6)
+
+
+@pytest.mark.parametrize("name", ["t5-untied", "t5-flan"])
+def test_an_output_matrix_of_its_own_survives_growing_and_resizing(name):
+    """T5's config says tied where the checkpoint is not, and resizing alone would believe it."""
+    model, base = build(name)
+    head, size = model.lm_head.weight.detach().clone(), len(base)
+    pv.attach(model, pv.number_tokenizer(base, token="agg"))
+    assert torch.equal(model.lm_head.weight[:size], head[:size])
+    assert model.lm_head.weight.data_ptr() != model.shared.weight.data_ptr()
+    model.resize_token_embeddings(model.config.vocab_size + 3)
+    assert torch.equal(model.lm_head.weight[:size], head[:size])
 
 
 def test_inputs_embeds_bypass_the_fold_and_can_carry_it():

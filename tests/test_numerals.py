@@ -1,5 +1,6 @@
 import re
 from decimal import Decimal
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,7 @@ def test_paper_pattern_finds_what_the_papers_regex_finds(text):
 def test_numerals_are_slices_in_order_and_hold_every_digit(text, pattern):
     numerals = find_numerals(text, pattern)
     assert all(text[n.start : n.end] == n.text for n in numerals)
-    assert all(a.end <= b.start for a, b in zip(numerals, numerals[1:], strict=False))
+    assert all(a.end <= b.start for a, b in pairwise(numerals))
     assert sum(c in "0123456789" for n in numerals for c in n.text) == sum(c in "0123456789" for c in text)
 
 

@@ -1,12 +1,12 @@
-import oracle
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_tokenization import numbered
 
+import oracle
 from placevalue.spans import find_digits
 from placevalue.tokenization import number_ids
+from test_tokenization import numbered
 
 IDS = number_ids(numbered("bytes-gpt2", pattern="extended"))
 tokens = st.sampled_from([IDS.open, IDS.open, IDS.close, IDS.agg, IDS.pause, *IDS.digits, *IDS.symbols, 300, 0])  # fmt: skip

@@ -2,11 +2,11 @@ import copy
 import re
 
 import pytest
-from conftest import FAMILIES, base_tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertTokenizerLegacy, PreTrainedTokenizerFast
 
+from conftest import FAMILIES, base_tokenizer
 from placevalue import find_numerals, load_number_tokenizer, marker_ids, number_tokenizer
 from placevalue.errors import ConfigError, ModelError, TokenizerError
 from placevalue.tokenization import check_unchanged, number_ids, number_layout
@@ -59,9 +59,13 @@ def found_spans(tokenizer, ids):
 words = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="0123456789"), max_size=12)
 plain = st.lists(st.one_of(words, st.sampled_from(["the cat", " sat ", "[F]", "[/F]", "½", "²", "Ⅳ", "٣", "…", "\n"])))
 numbers = st.one_of(
-    st.from_regex(r"\A[0-9]{1,8}\Z"), st.from_regex(r"\A[0-9]{0,3}\.[0-9]{1,3}\Z"), st.sampled_from(["1.2.3", "5.", "0"])
+    st.from_regex(r"\A[0-9]{1,8}\Z"),
+    st.from_regex(r"\A[0-9]{0,3}\.[0-9]{1,3}\Z"),
+    st.sampled_from(["1.2.3", "5.", "0"]),
 )
-mixed = st.lists(st.one_of(numbers, words, st.sampled_from([" ", "room", "b", ",", "-", "+", ".", "e5", "[AGG]", "\ufdd3"])))
+mixed = st.lists(
+    st.one_of(numbers, words, st.sampled_from([" ", "room", "b", ",", "-", "+", ".", "e5", "[AGG]", "\ufdd3"]))
+)
 
 
 @settings(max_examples=150)
@@ -92,9 +96,17 @@ def test_each_number_is_its_digits_between_markers(family, parts):
     assert count == 3 * len(wanted) or (len(text) == 1 and count == 1)
 
 
-@pytest.mark.parametrize("options", [{"pattern": "extended"}, {"ignore": r"\b(?:19|20)[0-9]{2}\b|ID-?[0-9]+"}, {"pattern": "[0-9]+"}])
+@pytest.mark.parametrize(
+    "options", [{"pattern": "extended"}, {"ignore": r"\b(?:19|20)[0-9]{2}\b|ID-?[0-9]+"}, {"pattern": "[0-9]+"}]
+)
 @settings(max_examples=60)
-@given(parts=st.lists(st.one_of(numbers, st.sampled_from([" ", "-", "+", ",000", "e5", "E-3", "ID", "1999", "2024", "x", "(", ")", "."]))))
+@given(
+    parts=st.lists(
+        st.one_of(
+            numbers, st.sampled_from([" ", "-", "+", ",000", "e5", "E-3", "ID", "1999", "2024", "x", "(", ")", "."])
+        )
+    )
+)
 @pytest.mark.parametrize("family", ["unigram-t5", "bpe-llama2", "bytes-gpt2", "bytes-qwen2", "wordpiece-bert"])
 def test_patterns_and_ignore_agree_with_the_slow_scan(family, options, parts):
     text = "".join(parts)
@@ -108,11 +120,20 @@ def test_cases_in_every_layout(family, base, token, position):
     tokenizer = numbered(family, token, position)
     for text in CASES:
         ids = ids_of(tokenizer, text)
-        assert [ids[a:b] for a, b in found_spans(tokenizer, ids)] == [t for t, _ in expected_digits(tokenizer, text)], text
+        assert [ids[a:b] for a, b in found_spans(tokenizer, ids)] == [t for t, _ in expected_digits(tokenizer, text)], (
+            text
+        )
 
 
 @settings(max_examples=100)
-@given(st.lists(st.one_of(st.sampled_from(["the", "cat", "Apples", "mat,", "(box)", "how", "left?"]), st.integers(0, 9999).map(str)), min_size=1))
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(["the", "cat", "Apples", "mat,", "(box)", "how", "left?"]), st.integers(0, 9999).map(str)
+        ),
+        min_size=1,
+    )
+)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_words_next_to_numbers_keep_their_pieces_and_decoding_is_the_bases(family, words):
     base, tokenizer = base_tokenizer(family), numbered(family)
@@ -139,7 +160,16 @@ def test_typed_markers_never_become_markers(family):
     tokenizer = numbered(family)
     markers = set(marker_ids(tokenizer).values())
     signs = "".join(tokenizer.init_kwargs["placevalue"]["signs"].values())
-    for typed in ("[F] [AGG] 5 [/F]", "[PAUSE]", f"x {signs} 5", f"{signs}5", f"5{signs}", signs, signs[3] * 2, f" {signs[3]}"):
+    for typed in (
+        "[F] [AGG] 5 [/F]",
+        "[PAUSE]",
+        f"x {signs} 5",
+        f"{signs}5",
+        f"5{signs}",
+        signs,
+        signs[3] * 2,
+        f" {signs[3]}",
+    ):
         count = sum(i in markers for i in ids_of(tokenizer, typed))
         assert count == 3 * typed.count("5"), ascii(typed)
 
@@ -186,7 +216,11 @@ def test_saved_and_loaded_the_same(family, base, tmp_path):
     for loaded in (load_number_tokenizer(tmp_path), AutoTokenizer.from_pretrained(tmp_path)):
         assert loaded.backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
         assert marker_ids(loaded) == marker_ids(tokenizer) and number_layout(loaded) == number_layout(tokenizer)
-        assert (loaded.chat_template, loaded.padding_side, loaded.truncation_side) == (base.chat_template, "left", "left")
+        assert (loaded.chat_template, loaded.padding_side, loaded.truncation_side) == (
+            base.chat_template,
+            "left",
+            "left",
+        )
         assert (loaded.eos_token_id, loaded.pad_token_id) == (base.eos_token_id, base.pad_token_id)
         assert [loaded(text)["input_ids"] for text in CASES] == [tokenizer(text)["input_ids"] for text in CASES]
         check_unchanged(loaded)
@@ -234,7 +268,9 @@ class TestErrors:
     def test_digit_without_an_id(self):
         base = copy.deepcopy(base_tokenizer("wordpiece-bert"))
         spec = base.backend_tokenizer.to_str().replace('"7":', '"seven":')
-        broken = PreTrainedTokenizerFast(tokenizer_object=type(base.backend_tokenizer).from_str(spec), unk_token="<unk>")
+        broken = PreTrainedTokenizerFast(
+            tokenizer_object=type(base.backend_tokenizer).from_str(spec), unk_token="<unk>"
+        )
         with pytest.raises(TokenizerError, match=r"digits \[7\] have no id of their own"):
             number_tokenizer(broken)
 

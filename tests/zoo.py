@@ -1,7 +1,6 @@
 """Small models of every architecture, from their configs, with a tokenizer of their own family."""
 
 import torch
-from conftest import base_tokenizer
 from transformers import (
     BartConfig,
     BartForConditionalGeneration,
@@ -18,6 +17,8 @@ from transformers import (
     T5Config,
     T5ForConditionalGeneration,
 )
+
+from conftest import base_tokenizer
 
 DIM = 16
 _DECODER = dict(hidden_size=DIM, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2,
@@ -38,6 +39,7 @@ def _t5(vocab, tied=True):
 MODELS = {
     "t5": ("unigram-t5", _t5),
     "t5-untied": ("unigram-t5", lambda vocab: _t5(vocab, tied=False)),
+    "t5-flan": ("unigram-t5", lambda vocab: _t5(vocab + 9, tied=False)),
     "t5-padded": ("unigram-metaspace", lambda vocab: _t5(vocab + 9)),
     "bart": ("bytes-gpt2", lambda vocab: BartForConditionalGeneration(BartConfig(vocab_size=vocab, **_BART))),
     "bart-scaled": (
@@ -49,20 +51,40 @@ MODELS = {
         "bpe-llama2",
         lambda vocab: LlamaForCausalLM(LlamaConfig(vocab_size=vocab, tie_word_embeddings=True, **_DECODER)),
     ),
-    "gemma3": ("bpe-gemma", lambda vocab: Gemma3ForCausalLM(Gemma3TextConfig(vocab_size=vocab, head_dim=8, **_DECODER))),
+    "gemma3": (
+        "bpe-gemma",
+        lambda vocab: Gemma3ForCausalLM(Gemma3TextConfig(vocab_size=vocab, head_dim=8, **_DECODER)),
+    ),
     "qwen2": ("bytes-qwen2", lambda vocab: Qwen2ForCausalLM(Qwen2Config(vocab_size=vocab, **_DECODER))),
     "gpt2": (
         "bytes-gpt2",
         lambda vocab: GPT2LMHeadModel(
-            GPT2Config(vocab_size=vocab, n_embd=DIM, n_layer=2, n_head=2, pad_token_id=0, eos_token_id=1, bos_token_id=3,
-                       resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+            GPT2Config(
+                vocab_size=vocab,
+                n_embd=DIM,
+                n_layer=2,
+                n_head=2,
+                pad_token_id=0,
+                eos_token_id=1,
+                bos_token_id=3,
+                resid_pdrop=0.0,
+                embd_pdrop=0.0,
+                attn_pdrop=0.0,
+            )
         ),
     ),
     "bert": (
         "wordpiece-bert",
         lambda vocab: BertForMaskedLM(
-            BertConfig(vocab_size=vocab, hidden_size=DIM, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24,
-                       hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+            BertConfig(
+                vocab_size=vocab,
+                hidden_size=DIM,
+                num_hidden_layers=1,
+                num_attention_heads=2,
+                intermediate_size=24,
+                hidden_dropout_prob=0.0,
+                attention_probs_dropout_prob=0.0,
+            )
         ),
     ),
 }
@@ -77,6 +99,8 @@ def build(name, seed=0):
     torch.manual_seed(seed)
     model = make(len(base)).eval()
     with torch.no_grad():
-        for parameter in model.parameters():  # fresh models have zeros and tiny weights: give differences a chance to show
+        for (
+            parameter
+        ) in model.parameters():  # fresh models have zeros and tiny weights: give differences a chance to show
             parameter.add_(0.1 * torch.randn_like(parameter))
     return model, base

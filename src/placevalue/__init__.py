@@ -1,5 +1,6 @@
 """placevalue teaches any Hugging Face language model what a number is worth."""
 
+from placevalue.adapters import trainable_tokens
 from placevalue.aggregation import AGGREGATIONS, per_number, place_weights
 from placevalue.checkpoints import from_pretrained, load_number_tokenizer, save_pretrained
 from placevalue.encoding import encode_pairs, encode_questions, encode_texts
@@ -30,4 +31,5 @@ __all__ = [
     "per_number",
     "place_weights",
     "save_pretrained",
+    "trainable_tokens",
 ]

@@ -155,6 +155,7 @@ class _PerNumber:
 
     def __init__(self, function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
         self.function = function
+        self.__name__ = getattr(function, "__name__", "custom")
 
     def __call__(self, digits: Digits, embeddings: Tensor) -> Tensor:
         """See `Aggregation`."""

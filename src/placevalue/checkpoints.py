@@ -61,7 +61,7 @@ def from_pretrained(
     if recorded_config(model) is None:
         raise CheckpointError(
             f"{folder} holds a {type(model).__name__} that was never attached, with a tokenizer that writes "
-            f"{number_layout(tokenizer)}: it was trained without its numbers. Call attach(model, tokenizer) before training"
+            f"{number_layout(tokenizer)}: it was trained without its numbers. Call attach(model, tokenizer) first"
         )
     return attach(model, tokenizer, aggregation), tokenizer
 
@@ -76,7 +76,7 @@ def load_number_tokenizer(folder: str | PathLike[str]) -> PreTrainedTokenizerFas
     except (OSError, ValueError) as error:
         raise CheckpointError(
             f"{folder} has no tokenizer that can be loaded ({str(error).splitlines()[0]}): save it there with "
-            "tokenizer.save_pretrained, pass processing_class=tokenizer to Trainer, or give from_pretrained(tokenizer=...)"
+            "tokenizer.save_pretrained, pass processing_class=tokenizer to Trainer, or give it as tokenizer="
         ) from None
     if not is_number_tokenizer(tokenizer):
         raise CheckpointError(

@@ -55,7 +55,8 @@ def inspect_text(
     names = {marker: MARKER_NAMES[name] for name, marker in marker_ids(tokenizer).items()}
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     pieces = [
-        names.get(i, piece.translate(_SPACES)) for i, piece in zip(ids, tokenizer.convert_ids_to_tokens(ids), strict=True)
+        names.get(i, piece.translate(_SPACES))
+        for i, piece in zip(ids, tokenizer.convert_ids_to_tokens(ids), strict=True)
     ]
     layout = number_layout(tokenizer)
     found = find_digits(torch.tensor([ids], dtype=torch.long), number_ids(tokenizer), decimals)

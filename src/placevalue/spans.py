@@ -83,7 +83,7 @@ def find_digits(ids: Tensor, number_ids: NumberIds, decimals: str = "places", to
     is_digit = matches.any(-1)
     values = matches.long().argmax(-1)
     opens = ids == number_ids.open
-    part = is_digit | opens | _any(ids, number_ids.symbols + (number_ids.agg, number_ids.pause))
+    part = is_digit | opens | _any(ids, (*number_ids.symbols, number_ids.agg, number_ids.pause))
     start = torch.where(opens, positions, -1).cummax(1).values
     inside = start > torch.where(part, -1, positions).cummax(1).values
     start = start.clamp(min=0)

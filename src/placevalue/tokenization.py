@@ -102,7 +102,8 @@ def marker_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
         {'open': 32100, 'close': 32101, 'agg': 32102, 'pause': 32103}
     """
     signs = Signs(**_settings(tokenizer)["signs"])
-    return {name: tokenizer.convert_tokens_to_ids(getattr(signs, name)) for name in MARKER_NAMES}
+    found: list[int] = tokenizer.convert_tokens_to_ids([getattr(signs, name) for name in MARKER_NAMES])
+    return dict(zip(MARKER_NAMES, found, strict=True))
 
 
 def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
@@ -121,7 +122,8 @@ def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
             "token for each of 0 to 9. Add them to the base tokenizer first, with tokenizer.add_tokens on a "
             "vocabulary that lacks them, or choose another base"
         )
-    ids = NumberIds(**marker_ids(tokenizer), digits=digits, point=single("."))
+    markers: dict[str, Any] = dict(marker_ids(tokenizer))
+    ids = NumberIds(**markers, digits=digits, point=single("."))
     if number_layout(tokenizer).pattern == "paper":
         return ids
     others, exponents = (single(","), single("+")), (single("e"), single("E"))
@@ -165,7 +167,7 @@ def _verify(base: PreTrainedTokenizerBase, changed: PreTrainedTokenizerFast) -> 
     if _ids(base, _PLAIN) != _ids(changed, _PLAIN):
         raise TokenizerError(
             f"this {family} tokenizer ({type(base).__name__}) splits text in a way that placevalue would change: "
-            f"expected {base.tokenize(_PLAIN)}, got {changed.tokenize(_PLAIN)}. Please report it with its tokenizer.json"
+            f"expected {base.tokenize(_PLAIN)}, got {changed.tokenize(_PLAIN)}. Please report it"
         )
     markers = marker_ids(changed)
     for text in ("0123456789", "no 0123456789", "x0123456789x"):
