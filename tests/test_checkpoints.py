@@ -119,6 +119,16 @@ def test_a_function_of_ones_own_is_asked_for(tmp_path):
 
 
 class TestErrors:
+    def test_training_without_attaching(self, tmp_path, caplog):
+        model, base = build("t5-padded")
+        tokenizer = pv.number_tokenizer(base, token="agg")
+        tokenizer.init_kwargs["placevalue"]["encoder_decoder"] = True
+        training = trainer(model, tokenizer, tmp_path)
+        assert "no model is attached" in caplog.text
+        training.add_callback(pv.RequireAttached(tokenizer))
+        with pytest.raises(AttachError, match=r"token='agg'.*not attached.*attach\(model, tokenizer\)"):
+            training.train()
+
     def test_saving_what_was_never_attached(self, tmp_path):
         model, base = build("t5-padded")
         with pytest.raises(AttachError, match=r"call attach\(model, tokenizer\) first"):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from transformers import DataCollatorForSeq2Seq
 
 import placevalue as pv
-from conftest import base_tokenizer
+from families import base_tokenizer
 from placevalue.errors import ConfigError, TokenizerError
 from test_tokenization import numbered
 from zoo import build

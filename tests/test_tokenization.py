@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertTokenizerLegacy, PreTrainedTokenizerFast
 
-from conftest import FAMILIES, base_tokenizer
+from families import FAMILIES, base_tokenizer
 from placevalue import find_numerals, load_number_tokenizer, marker_ids, number_tokenizer
 from placevalue.errors import ConfigError, ModelError, TokenizerError
 from placevalue.tokenization import check_unchanged, number_ids, number_layout

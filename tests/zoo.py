@@ -18,7 +18,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from conftest import base_tokenizer
+from families import base_tokenizer
 
 DIM = 16
 _DECODER = dict(hidden_size=DIM, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2,

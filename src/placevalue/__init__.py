@@ -5,7 +5,7 @@ from placevalue.aggregation import AGGREGATIONS, per_number, place_weights
 from placevalue.checkpoints import from_pretrained, load_number_tokenizer, save_pretrained
 from placevalue.encoding import encode_pairs, encode_questions, encode_texts
 from placevalue.errors import PlacevalueError
-from placevalue.integration import attach, check_attached, detach, is_attached
+from placevalue.integration import RequireAttached, attach, check_attached, detach, is_attached
 from placevalue.numerals import PATTERNS, Numeral, find_numerals
 from placevalue.tokenization import marker_ids, number_tokenizer
 
@@ -16,6 +16,7 @@ __all__ = [
     "PATTERNS",
     "Numeral",
     "PlacevalueError",
+    "RequireAttached",
     "attach",
     "check_attached",
     "detach",

@@ -45,6 +45,8 @@ def encode_pairs(
         raise ConfigError("questions and answers are lists of texts: put a single text into a list")
     if len(questions) != len(answers):
         raise ConfigError(f"{len(questions)} questions and {len(answers)} answers were given: expected as many of each")
+    if number_layout(tokenizer).token == "agg" and "aggregation" not in tokenizer.init_kwargs[SETTINGS]:
+        logger.warning("the tokenizer writes [AGG], and no model is attached to it yet: attach one before training")
     two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
     prompts = encode_questions(
         tokenizer, questions, encoder_decoder=two_part, max_question=max_question, separator=separator

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from placevalue.adapters import copy_rows_to_adapters, is_adapter, refuse_adapter_faults, separate_head, weights
 from placevalue.aggregation import Aggregation, find_aggregation
@@ -175,6 +175,21 @@ def check_attached(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None
             f"this {type(base).__name__} is attached for {recorded.layout}, the tokenizer writes {layout}: "
             "give the tokenizer it was attached with, or detach(model) and attach it anew"
         )
+
+
+class RequireAttached(TrainerCallback):
+    """Stops a Trainer before its first step where the model is not attached for the tokenizer it is trained with.
+
+    Example:
+        >>> Trainer(model, arguments, train_dataset=data, callbacks=[RequireAttached(tokenizer)])  # doctest: +SKIP
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self.tokenizer = tokenizer
+
+    def on_train_begin(self, *_args: Any, model: nn.Module, **_kwargs: Any) -> None:
+        """Check once, before anything is trained."""
+        check_attached(model, self.tokenizer)
 
 
 def base_model(model: Any) -> PreTrainedModel:

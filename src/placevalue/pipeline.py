@@ -26,8 +26,6 @@ Json = dict[str, Any]
 # Seven characters each: start, guard, exchange, open, close, agg, pause. Unicode's noncharacters are reserved for
 # internal use; the second choice, ideographic description characters, survives normalizers that delete them.
 _CANDIDATES = ("\ufdd0\ufdd1\ufdd2\ufdd3\ufdd4\ufdd5\ufdd6", "\u2ff0\u2ff1\u2ff2\u2ff3\u2ff4\u2ff5\u2ff6")
-# Normalizers that can turn other characters into ASCII digits: markers must be written before these run.
-_MAKES_DIGITS = {"NFKC", "NFKD", "Precompiled"}
 
 
 @dataclass(frozen=True)
@@ -77,13 +75,9 @@ def write_numbers(spec: Json, layout: Layout, signs: Signs) -> Json:
     normalizers = _steps(spec["normalizer"], "normalizers")
     pre_tokenizers = _steps(spec["pre_tokenizer"], "pretokenizers")
     prefix = _take_prefix(normalizers, pre_tokenizers, signs)
-    numbers = _number_steps(layout, signs)
-    if any(step["type"] in _MAKES_DIGITS for step in normalizers):
-        normalizers = numbers + normalizers + prefix
-    else:
-        normalizers = normalizers + numbers + prefix
-    normalizers.append(_replace(signs.start, ""))
-    spec["normalizer"] = {"type": "Sequence", "normalizers": normalizers}
+    # Numbers first: some normalizers turn ½ or ² into digits, others delete what stands between two numbers.
+    steps = [*_number_steps(layout, signs), *normalizers, *prefix, _replace(signs.start, "")]
+    spec["normalizer"] = {"type": "Sequence", "normalizers": steps}
     spec["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": _split_digits(pre_tokenizers, signs)}
     spec["decoder"] = _decoder(_steps(spec["decoder"], "decoders"), signs)
     for token in spec["added_tokens"]:
@@ -143,6 +137,9 @@ def _take_prefix(normalizers: list[Json], pre_tokenizers: list[Json], signs: Sig
     """
     first = f"\\A{signs.start}(?![{signs.markers}]|\\z)"
     for index, step in enumerate(normalizers):
+        if step["type"] == "Strip" and step["strip_left"]:
+            strip = _replace(f"\\A{signs.start}\\K\\s+", "", regex=True)
+            normalizers[index : index + 1] = [step | {"strip_left": False}, strip]
         if step["type"] == "Prepend":
             del normalizers[index]
             return [_replace(first, step["prepend"], regex=True)]

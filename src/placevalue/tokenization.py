@@ -22,7 +22,7 @@ SETTINGS = "placevalue"
 # What `inspect` and error messages call the markers.
 MARKER_NAMES = {"open": "[F]", "close": "[/F]", "agg": "[AGG]", "pause": "[PAUSE]"}
 # Text without a number that any pipeline must leave as it was: boundaries, spaces, accents, digits that are none.
-_PLAIN = "The cat (it's ours)  sat, then ran.\nNaïve café! ½ x² Ⅳ ٣ [F] [AGG] [/F] é ..."
+_PLAIN = " The cat (it's ours)  sat, then ran.\nNaïve café! ½ x² Ⅳ ٣ [F] [AGG] [/F] é ..."
 # Text with every kind of number and boundary: what a changed pipeline would write differently.
 _PROBE = "In 1999, room12b had -3.50 of 1,000 (7%). Naïve ½ [F] ends in .5"
 _KEPT = ("padding_side", "truncation_side", "model_max_length", "clean_up_tokenization_spaces", "chat_template",
@@ -102,8 +102,7 @@ def marker_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
         {'open': 32100, 'close': 32101, 'agg': 32102, 'pause': 32103}
     """
     signs = Signs(**_settings(tokenizer)["signs"])
-    found: list[int] = tokenizer.convert_tokens_to_ids([getattr(signs, name) for name in MARKER_NAMES])
-    return dict(zip(MARKER_NAMES, found, strict=True))
+    return {name: tokenizer.backend_tokenizer.token_to_id(getattr(signs, name)) for name in MARKER_NAMES}
 
 
 def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
