@@ -259,6 +259,12 @@ def test_added_tokens_with_digits_stay_whole():
 
 
 class TestErrors:
+    def test_digits_that_are_added_tokens(self):
+        base = copy.deepcopy(base_tokenizer("unigram-t5"))
+        base.add_tokens(["5"])
+        with pytest.raises(TokenizerError, match="each digit its own id.*added tokens"):
+            number_tokenizer(base)
+
     def test_slow(self, tmp_path):
         (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
         slow = BertTokenizerLegacy(tmp_path / "vocab.txt")

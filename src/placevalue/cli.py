@@ -1,8 +1,10 @@
 """The command line: each verb parses its flags and calls one function."""
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from placevalue.config import Decimals, Position, Token
@@ -41,6 +43,7 @@ def _define_inspect(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--decimals", choices=get_args(Decimals), default="places", help="how digits after the point count"
     )
+    verb.add_argument("--svg", type=Path, metavar="FILE", help="write the picture to a file too")
 
 
 def _inspect(options: argparse.Namespace) -> None:
@@ -52,7 +55,12 @@ def _inspect(options: argparse.Namespace) -> None:
     token = None if options.token == "none" else options.token
     tokenizer = number_tokenizer(base, token, options.position, options.pattern, options.ignore)
     title = f"{options.model}: token={options.token}, position={options.position}, pattern={options.pattern}"
-    _console().print(render(inspect_text(options.text, base, tokenizer, options.decimals), title))
+    console = _console(record=options.svg is not None)
+    console.print(render(inspect_text(options.text, base, tokenizer, options.decimals), title))
+    if options.svg is not None:
+        picture = console.export_svg(title="placevalue inspect")
+        # The picture must not fetch fonts when it is looked at.
+        options.svg.write_text(re.sub(r"@font-face \{.*?\}", "", picture, flags=re.DOTALL), encoding="utf-8")
 
 
 def _define_fetch(verb: argparse.ArgumentParser) -> None:
@@ -70,12 +78,12 @@ def _fetch(options: argparse.Namespace) -> None:
         console.print(f"{name}: {fetch_model(name, progress=console.print)}")
 
 
-def _console() -> "Console":
+def _console(record: bool = False) -> "Console":
     try:
         from rich.console import Console
     except ImportError:
         raise PlacevalueError("the command line needs rich: pip install 'placevalue[cli]'") from None
-    return Console(highlight=False)
+    return Console(highlight=False, record=record)
 
 
 VERBS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]] = {

@@ -187,9 +187,9 @@ class RequireAttached(TrainerCallback):
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self.tokenizer = tokenizer
 
-    def on_train_begin(self, *_args: Any, model: nn.Module, **_kwargs: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         """Check once, before anything is trained."""
-        check_attached(model, self.tokenizer)
+        check_attached(kwargs["model"], self.tokenizer)
 
 
 def base_model(model: Any) -> PreTrainedModel:

@@ -15,6 +15,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from placevalue.config import Layout, NumberIds, Position, Token
 from placevalue.errors import TokenizerError
 from placevalue.models import is_encoder_decoder, load_tokenizer
+from placevalue.numerals import find_numerals
 from placevalue.pipeline import Signs, choose_signs, write_numbers
 
 # Where the settings live in the tokenizer's own `tokenizer_config.json`, and in the model's `config.json`.
@@ -168,13 +169,16 @@ def _verify(base: PreTrainedTokenizerBase, changed: PreTrainedTokenizerFast) -> 
             f"this {family} tokenizer ({type(base).__name__}) splits text in a way that placevalue would change: "
             f"expected {base.tokenize(_PLAIN)}, got {changed.tokenize(_PLAIN)}. Please report it"
         )
-    markers = marker_ids(changed)
+    layout, markers = number_layout(changed), marker_ids(changed)
     for text in ("0123456789", "no 0123456789", "x0123456789x"):
-        found = _ids(changed, text)
-        start = found.index(markers["open"]) + 1 if markers["open"] in found else 0
-        inside = [i for i in found[start:] if i not in markers.values()][:10]
-        if tuple(inside) != digits:
+        numerals = find_numerals(text, layout.pattern, layout.ignore)
+        wanted = [digits[int(c)] for numeral in numerals for c in numeral.text if c in "0123456789"]
+        ids, inside, found = _ids(changed, text), False, []
+        for i in ids:
+            inside = i == markers["open"] or (inside and i != markers["close"])
+            found += [i] if inside and i not in markers.values() else []
+        if found != wanted:
             raise TokenizerError(
                 f"this {family} tokenizer does not give each digit its own id: {text!r} became "
-                f"{changed.convert_ids_to_tokens(found)}. Its added tokens may hold digits; choose another base"
+                f"{changed.convert_ids_to_tokens(ids)}. Its added tokens may hold digits; choose another base"
             )
