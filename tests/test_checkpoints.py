@@ -142,17 +142,19 @@ class TestErrors:
             pv.from_pretrained(tmp_path)
 
     def test_missing_folder(self, tmp_path):
-        with pytest.raises(CheckpointError, match="no folder"):
+        with pytest.raises(ModelError, match="no folder that exists"):
             pv.from_pretrained(tmp_path / "nothing")
+        with pytest.raises(ModelError, match="no folder of this name exists"):
+            pv.from_pretrained("out")
 
     def test_no_hub(self):
-        with pytest.raises((CheckpointError, ModelError)):
+        with pytest.raises(ModelError, match="no folder of this name exists, and the model hub cannot be reached"):
             pv.from_pretrained("some-owner/some-model")
 
     def test_no_tokenizer(self, tmp_path):
         model, tokenizer = prepared("t5")
         model.save_pretrained(tmp_path)
-        with pytest.raises(CheckpointError, match="has no tokenizer"):
+        with pytest.raises(CheckpointError, match="has no tokenizer.json"):
             pv.from_pretrained(tmp_path)
         assert pv.is_attached(pv.from_pretrained(tmp_path, tokenizer=tokenizer)[0])
 

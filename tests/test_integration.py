@@ -28,7 +28,7 @@ TEXTS = [
 def prepared(name, aggregation="weighted", token="agg", position="before", **options):
     model, base = build(name)
     tokenizer = pv.number_tokenizer(base, token=token, position=position, **options)
-    pv.attach(model, tokenizer, aggregation=aggregation)
+    pv.attach(model, tokenizer, aggregation=aggregation if token == "agg" else None)
     return model, tokenizer
 
 
@@ -334,7 +334,21 @@ def first_digit(values, places, embeddings):
     return embeddings[values[0]]
 
 
+@pytest.mark.parametrize("name", ["t5-padded", "llama"])
+def test_detach_leaves_rows_that_were_added_since(name):
+    model, tokenizer = prepared(name)
+    model.resize_token_embeddings(model.config.vocab_size + 5)
+    size = model.config.vocab_size
+    pv.detach(model)
+    assert model.config.vocab_size == size
+
+
 class TestErrors:
+    def test_an_aggregation_without_a_place(self):
+        model, base = build("t5")
+        with pytest.raises(ConfigError, match=r"token='pause', has no \[AGG\]"):
+            pv.attach(model, pv.number_tokenizer(base, token="pause"), aggregation="sum")
+
     def test_attaching_twice(self):
         model, tokenizer = prepared("t5")
         with pytest.raises(AttachError, match=r"attached already: call detach"):

@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from placevalue.aggregation import Aggregation
 from placevalue.errors import CheckpointError
 from placevalue.integration import attach, base_model, check_attached, recorded_config
-from placevalue.models import load_model
+from placevalue.models import load_model, load_tokenizer
 from placevalue.tokenization import SETTINGS, check_unchanged, is_number_tokenizer, number_layout
 
 
@@ -52,8 +52,6 @@ def from_pretrained(
         >>> model, tokenizer = from_pretrained("out")  # doctest: +SKIP
     """
     place = Path(folder)
-    if not place.is_dir() and (place.is_absolute() or len(place.parts) > 2 or str(folder).startswith(".")):
-        raise CheckpointError(f"{folder} is no folder: expected one that save_pretrained or Trainer wrote")
     tokenizer = load_number_tokenizer(folder) if tokenizer is None else tokenizer
     if (place / "adapter_config.json").is_file():
         return _load_adapter(place, tokenizer, aggregation, **kwargs), tokenizer
@@ -66,18 +64,17 @@ def from_pretrained(
     return attach(model, tokenizer, aggregation), tokenizer
 
 
-def load_number_tokenizer(folder: str | PathLike[str]) -> PreTrainedTokenizerFast:
+def load_number_tokenizer(folder: str | PathLike[str]) -> PreTrainedTokenizerBase:
     """The number tokenizer of a folder, with its pipeline as it was saved.
 
     `AutoTokenizer` rebuilds some families' pipelines from their vocabulary alone (Qwen 2 among them); this does not.
     """
-    try:
-        tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
-    except (OSError, ValueError) as error:
+    if Path(folder).is_dir() and not (Path(folder) / "tokenizer.json").is_file():
         raise CheckpointError(
-            f"{folder} has no tokenizer that can be loaded ({str(error).splitlines()[0]}): save it there with "
-            "tokenizer.save_pretrained, pass processing_class=tokenizer to Trainer, or give it as tokenizer="
-        ) from None
+            f"{folder} has no tokenizer.json: save it there with tokenizer.save_pretrained, pass "
+            "processing_class=tokenizer to Trainer, or give from_pretrained the tokenizer"
+        )
+    tokenizer = load_tokenizer(folder, PreTrainedTokenizerFast)
     if not is_number_tokenizer(tokenizer):
         raise CheckpointError(
             f"the tokenizer in {folder} is a plain {type(tokenizer).__name__} that does not write numbers: "

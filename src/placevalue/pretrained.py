@@ -1,8 +1,8 @@
 """The real pretrained models that package registries carry, and how each becomes a Hugging Face folder.
 
-``PRETRAINED`` is the table. Each ``convert_...(parts, out)`` reads the files that lie flat in ``parts``,
-which is scratch and may be changed, and fills the empty folder ``out``: ``config.json``,
-``model.safetensors``, ``tokenizer.json``, ``tokenizer_config.json``.
+`PRETRAINED` is the table. Each `convert_...(parts, out)` reads the files that lie flat in `parts`,
+which is scratch and may be changed, and fills the empty folder `out`: `config.json`,
+`model.safetensors`, `tokenizer.json`, `tokenizer_config.json`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _dequantised(path: Path) -> dict[str, np.ndarray]:
 
 
 def _switch_off_padding(file: Path) -> None:
-    """Rewrite a ``tokenizer.json`` without the padding and truncation that its author left switched on."""
+    """Rewrite a `tokenizer.json` without the padding and truncation that its author left switched on."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(file))
@@ -157,7 +157,7 @@ class Pretrained:
 
     Attributes:
         description: One sentence: what it is, and its licence.
-        packages: What is downloaded, as ``name==version``.
+        packages: What is downloaded, as `name==version`.
         members: The files taken out of the packages; their base names differ.
         convert: Writes a Hugging Face folder from a folder that holds the members.
         parameters: How many the converted model must have; None for a tokenizer alone.
