@@ -1,0 +1,146 @@
+"""How fast a number tokenizer is: against the tokenizer it was made from, and against a loop written by hand.
+
+Three ways take the same texts to `input_ids` and `attention_mask`: the bare tokenizer on the batch, the number
+tokenizer on the batch, and a Python loop over texts that calls the bare tokenizer around every number. Batches run on
+every core, as they do for a user; the loop cannot. A fourth way has no target: the same by hand, but with the pieces
+of all texts in one batch. It is what somebody who minds speed would write.
+
+Run: `python -m benchmarks tokenisation`
+"""
+
+import os
+import re
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from benchmarks.problems import word_problems
+from benchmarks.results import Check, Outcome
+from placevalue import marker_ids, number_tokenizer
+from placevalue.errors import ModelError
+from placevalue.models import load_tokenizer
+
+FAMILIES = ("flan-t5-small-title", "smollm2-135m", "gemma3-270m", "minilm-l6", "gpt2-tokenizer")
+TEXTS, SEED, ROUNDS = 2000, 0, 12
+BARE_TARGET, LOOP_TARGET = 0.6, 3.0
+NUMERAL = re.compile(r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+")
+Batch = dict[str, list[list[int]]]
+
+
+class ByHand:
+    """Numbers as `[F] [AGG] digits [/F]` with nothing but the base tokenizer and a regular expression."""
+
+    def __init__(self, base: PreTrainedTokenizerBase, markers: dict[str, int]) -> None:
+        self.base = base
+        self.markers = markers
+        plain, special = base("a", add_special_tokens=False)["input_ids"], base("a")["input_ids"]
+        start = special.index(plain[0])
+        self.head, self.tail = special[:start], special[start + len(plain) :]
+
+    def loop(self, texts: list[str]) -> Batch:
+        """Text by text, piece by piece."""
+        return _as_batch([self._text(text) for text in texts])
+
+    def _text(self, text: str) -> list[int]:
+        ids, at = list(self.head), 0
+        for match in NUMERAL.finditer(text):
+            ids += self.base(text[at : match.start()], add_special_tokens=False)["input_ids"]
+            ids += self._number(match.group())
+            at = match.end()
+        ids += self.base(text[at:], add_special_tokens=False)["input_ids"]
+        return ids + self.tail
+
+    def batched(self, texts: list[str]) -> Batch:
+        """The pieces of all texts in one call, put together again afterwards."""
+        pieces: list[str] = []
+        behind: list[list[int] | None] = []  # the number behind each piece; None ends a text
+        for text in texts:
+            at = 0
+            for match in NUMERAL.finditer(text):
+                pieces.append(text[at : match.start()])
+                behind.append(self._number(match.group()))
+                at = match.end()
+            pieces.append(text[at:])
+            behind.append(None)
+        rows, ids = [], list(self.head)
+        for piece, number in zip(self.base(pieces, add_special_tokens=False)["input_ids"], behind, strict=True):
+            ids += piece
+            if number is None:
+                rows.append(ids + self.tail)
+                ids = list(self.head)
+            else:
+                ids += number
+        return _as_batch(rows)
+
+    def _number(self, numeral: str) -> list[int]:
+        digits: Any = self.base.convert_tokens_to_ids(list(numeral))
+        return [self.markers["open"], self.markers["agg"], *digits, self.markers["close"]]
+
+
+def _as_batch(rows: list[list[int]]) -> Batch:
+    return {"input_ids": rows, "attention_mask": [[1] * len(row) for row in rows]}
+
+
+def run() -> Outcome:
+    """Measure every family."""
+    texts = word_problems(TEXTS, SEED)
+    checks: list[Check] = []
+    raw: dict[str, Any] = {}
+    for family in FAMILIES:
+        try:
+            base = load_tokenizer(family)
+        except ModelError as error:
+            print(f"{family} is left out: {error}")
+            continue
+        found, raw[family] = _measure(family, base, texts)
+        checks += found
+    if not checks:
+        raise SystemExit("no tokenizer to measure: run `make models` first")
+    parallel = os.environ.get("TOKENIZERS_PARALLELISM", "default")
+    left_out = [family for family in FAMILIES if family not in raw]
+    config = {"texts": TEXTS, "seed": SEED, "rounds": ROUNDS, "tokenizers_parallelism": parallel, "left_out": left_out}
+    return Outcome(config, checks, raw)
+
+
+def _measure(family: str, base: PreTrainedTokenizerBase, texts: list[str]) -> tuple[list[Check], dict[str, Any]]:
+    ours = number_tokenizer(base, token="agg")
+    by_hand = ByHand(base, marker_ids(ours))
+    ways: dict[str, Callable[[list[str]], Any]] = {
+        "bare": base, "ours": ours, "loop": by_hand.loop, "batched": by_hand.batched
+    }  # fmt: skip
+    rows = {name: way(texts)["input_ids"] for name, way in ways.items()}  # also warms the tokenizers' caches
+    same_texts = _compare(rows["ours"], rows["loop"], marker_ids(ours))
+    assert rows["loop"] == rows["batched"]
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(ROUNDS):
+        for name, way in ways.items():
+            begin = perf_counter()
+            way(texts)
+            seconds[name].append(perf_counter() - begin)
+    speed = {name: len(texts) / min(times) for name, times in seconds.items()}
+    tokens = {name: sum(map(len, rows[name])) for name in ("bare", "ours")}
+    same = f"{same_texts:.0%} of texts have the same ids"
+    checks = [
+        Check(
+            f"{family}: ours / bare", speed["ours"] / speed["bare"], BARE_TARGET, note=f"{speed['ours']:,.0f} texts/s"
+        ),
+        Check(f"{family}: ours / loop", speed["ours"] / speed["loop"], LOOP_TARGET, note=same),
+        Check(f"{family}: ours / by hand, batched", speed["ours"] / speed["batched"]),
+        Check(f"{family}: tokens, ours / bare", tokens["ours"] / tokens["bare"]),
+    ]
+    return checks, {"seconds": seconds, "texts_per_second": speed, "tokens": tokens, "texts_with_same_ids": same_texts}
+
+
+def _compare(ours: list[list[int]], loop: list[list[int]], markers: dict[str, int]) -> float:
+    """The share of texts with the same ids; every number must be the same in all of them."""
+    for one, other in zip(ours, loop, strict=True):
+        assert _numbers(one, markers) == _numbers(other, markers), "the loop writes other numbers: no fair comparison"
+    return sum(one == other for one, other in zip(ours, loop, strict=True)) / len(ours)
+
+
+def _numbers(ids: list[int], markers: dict[str, int]) -> list[list[int]]:
+    ends = [index + 1 for index, token in enumerate(ids) if token == markers["close"]]
+    starts = [index for index, token in enumerate(ids) if token == markers["open"]]
+    return [ids[start:end] for start, end in zip(starts, ends, strict=True)]
