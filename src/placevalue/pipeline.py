@@ -26,6 +26,10 @@ Json = dict[str, Any]
 # Seven characters each: start, guard, exchange, open, close, agg, pause. Unicode's noncharacters are reserved for
 # internal use; the second choice, ideographic description characters, survives normalizers that delete them.
 _CANDIDATES = ("\ufdd0\ufdd1\ufdd2\ufdd3\ufdd4\ufdd5\ufdd6", "\u2ff0\u2ff1\u2ff2\u2ff3\u2ff4\u2ff5\u2ff6")
+# Where numerals begin and go on, once each has its close marker. Under `paper` every digit is part of a numeral, so a
+# character's neighbours tell, and the search can jump from digit to digit; other patterns need the general forms.
+_PAPER_BEGINS = r"(?<![0-9.])(?=[0-9])|(?<![0-9])(?=\.[0-9])"
+_PAPER_INSIDE = r"[0-9.]\K(?=[0-9])|[0-9]\K(?=\.[0-9])"
 
 
 @dataclass(frozen=True)
@@ -118,14 +122,17 @@ def _number_steps(layout: Layout, signs: Signs) -> list[Json]:
     ended = numeral + after + close
     # Nothing ignored ends where a numeral does, though the marker there may look like the end of a word.
     begins = f"(?:\\A|{close}){gap(ended, unless=f'(?!{after}{close})')}\\K(?={ended})"
+    inside = f"(?:{guard}|\\G(?!\\A))[^{signs.markers}]\\K(?=[^{signs.markers}])"
+    if layout.pattern == "paper" and not ignored:
+        begins, inside = _PAPER_BEGINS, _PAPER_INSIDE
     return [
         # An insertion at the very start of a text leaves alignments behind on which later steps panic.
         {"type": "Prepend", "prepend": start},
         # A marker that is the whole text stays, since the added tokens themselves are normalized too.
-        _replace(f"(?!\\A)(?!(?<=\\A{start})[{signs.markers}]\\z)[{reserved}]", signs.exchange, regex=True),
+        _replace(f"[{reserved}](?<!\\A{start})(?!(?<=\\A{start}[{signs.markers}])\\z)", signs.exchange, regex=True),
         _replace(ends, after + close, regex=True),
         _replace(begins, signs.open + before + guard, regex=True),
-        _replace(f"(?:{guard}|\\G(?!\\A))[^{signs.markers}]\\K(?=[^{signs.markers}])", guard, regex=True),
+        _replace(inside, guard, regex=True),
     ]
 
 
@@ -148,10 +155,13 @@ def _take_prefix(normalizers: list[Json], pre_tokenizers: list[Json], signs: Sig
             pre_tokenizers[index] = step | {"prepend_scheme": "never"}
             space = step["replacement"]
             if any(earlier["type"] == "WhitespaceSplit" for earlier in pre_tokenizers[:index]):
+                pre_tokenizers[:] = [step for step in pre_tokenizers if step["type"] != "WhitespaceSplit"]
                 return [
-                    _replace(f"\\A{signs.start}\\K\\s+|\\s+(?=\\z|{space})", "", regex=True),
+                    _replace(f"\\A{signs.start}\\K\\s+", "", regex=True),
+                    {"type": "Strip", "strip_left": False, "strip_right": True},
+                    # One plain space a gap, which Metaspace then writes; nearly all are so already, and cost nothing.
+                    _replace(f"\\s(?:\\s+{space}?|{space}|(?<! ))", " ", regex=True),
                     _replace(f"{first}(?!{space})", space, regex=True),
-                    _replace(r"\s+", space, regex=True),
                 ]
             return [_replace(f"{first}(?![ {space}])", space, regex=True)]
         if step["type"] == "ByteLevel" and step["add_prefix_space"]:
