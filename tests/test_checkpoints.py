@@ -182,6 +182,22 @@ class TestErrors:
         with pytest.raises(AttachError, match="made for a tokenizer with"):
             pv.from_pretrained(tmp_path, tokenizer=pv.number_tokenizer(build("gpt2")[1], token="agg"))
 
+    def test_another_layout(self, tmp_path):
+        model, tokenizer = prepared("t5")
+        pv.save_pretrained(model, tokenizer, tmp_path)
+        for options in (
+            {"token": "pause"},
+            {"token": "agg", "position": "after"},
+            {"token": "agg", "ignore": "ID[0-9]"},
+        ):
+            with pytest.raises(AttachError, match="made for a tokenizer with"):
+                pv.from_pretrained(tmp_path, tokenizer=pv.number_tokenizer(build("t5")[1], **options))
+
+    def test_a_folder_of_checkpoints(self, tmp_path):
+        (tmp_path / "checkpoint-5").mkdir()
+        with pytest.raises(CheckpointError, match="checkpoint-N"):
+            pv.from_pretrained(tmp_path)
+
     def test_damaged_settings(self, tmp_path):
         model, tokenizer = prepared("t5")
         pv.save_pretrained(model, tokenizer, tmp_path)

@@ -1,20 +1,24 @@
 import copy
+import gc
 import io
 import os
 import pickle
 import socket
+import weakref
 
 import pytest
 import torch
 import torch.multiprocessing
 from torch.nn.parallel import DistributedDataParallel
+from transformers import T5Config, T5EncoderModel
 
 import oracle
 import placevalue as pv
+import placevalue.spans
 from placevalue.errors import AttachError, ConfigError
 from placevalue.integration import Fold, recorded_config
 from placevalue.tokenization import number_ids
-from zoo import CAUSAL, MODELS, SEQ2SEQ, build
+from zoo import _T5, CAUSAL, MODELS, SEQ2SEQ, build
 
 TEXTS = [
     "the cat had 12 apples",
@@ -318,6 +322,73 @@ def test_layouts_without_agg_only_grow(token):
     ids, _ = encode(tokenizer, TEXTS)
     plain = torch.nn.functional.embedding(ids, model.get_input_embeddings().weight)
     assert torch.equal(embedded(model, ids), plain)
+
+
+def test_models_that_are_only_an_encoder_fold_too():
+    _, base = build("t5")
+    tokenizer = pv.number_tokenizer(base, token="agg")
+    for extra in (0, 9):
+        model = T5EncoderModel(T5Config(vocab_size=len(base) + extra, **_T5)).eval()
+        pv.attach(model, tokenizer)
+        check_rows_by_difference(model, tokenizer)
+
+
+def check_rows_by_difference(model, tokenizer):
+    ids, _ = encode(tokenizer, TEXTS)
+    folded = model(ids).last_hidden_state
+    pv.detach(model)
+    pv.attach(model, tokenizer, aggregation="sum")
+    assert not torch.allclose(model(ids).last_hidden_state, folded)
+
+
+def test_inference_mode_does_not_poison_training():
+    model, tokenizer = prepared("llama")
+    placevalue.spans._made.clear()
+    ids, mask = encode(tokenizer, TEXTS)
+    with torch.inference_mode():
+        run(model, ids, mask)
+    run(model, ids, mask).square().mean().backward()
+
+
+def test_int32_ids():
+    model, tokenizer = prepared("llama")
+    ids, mask = encode(tokenizer, TEXTS)
+    assert torch.equal(run(model, ids.int(), mask), run(model, ids, mask))
+
+
+def test_an_attached_model_is_freed_at_once():
+    model, _ = prepared("llama")
+    alive = weakref.ref(model)
+    gc.disable()
+    try:
+        del model
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+def test_attaching_leaves_the_callers_random_numbers_alone():
+    model, base = build("llama")
+    tokenizer = pv.number_tokenizer(base, token="agg")
+    torch.manual_seed(5)
+    wanted = torch.rand(3)
+    torch.manual_seed(5)
+    pv.attach(model, tokenizer)
+    assert torch.equal(torch.rand(3), wanted)
+
+
+def test_functions_are_recorded_by_their_entry_and_never_by_anothers_name():
+    model, base = build("t5")
+    tokenizer = pv.number_tokenizer(base, token="agg")
+    pv.attach(model, tokenizer, aggregation=pv.AGGREGATIONS["sum"])
+    assert recorded_config(model).aggregation == "sum"
+    pv.detach(model)
+
+    def mean(digits, embeddings):
+        return digits.fold(digits.places, embeddings)
+
+    with pytest.raises(ConfigError, match="called 'mean', as another aggregation is"):
+        pv.attach(model, tokenizer, aggregation=mean)
 
 
 def test_a_function_of_ones_own():

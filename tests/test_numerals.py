@@ -62,11 +62,15 @@ def test_ignore_leaves_what_it_matches_alone():
     ("options", "message"),
     [
         ({"pattern": "papr"}, "none of"),
-        ({"pattern": "(?<=x)[0-9]+"}, "look"),
-        ({"pattern": "[0-9"}, "no regular expression"),
+        ({"pattern": "(?<=x)[0-9]+"}, "look-around"),
+        ({"pattern": "[0-9]+/[0-9]+"}, "0-9 . , "),
+        ({"pattern": "([0-9]+"}, "no regular expression"),
         ({"pattern": "[0-9]*"}, "empty text"),
         ({"pattern": "[0-9]+-[0-9]+"}, "no number"),
         ({"ignore": "("}, "no regular expression"),
+        ({"ignore": "^[0-9]+"}, "anchor"),
+        ({"ignore": "(?P<y>19|20)[0-9]{2}"}, "named group"),
+        ({"ignore": "(?i)id[0-9]+"}, "flags"),
         ({"ignore": "x*"}, "empty text"),
     ],
 )

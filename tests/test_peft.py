@@ -75,9 +75,14 @@ def test_marker_rows_start_the_same_whichever_comes_first(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["t5", "llama"])
 def test_detach_from_inside_an_adapter(name, tmp_path):
-    model, tokenizer = adapted(name, "attach later", tmp_path / "base")
-    pv.detach(model)
+    model, _ = adapted(name, "attach later", tmp_path / "base")
+    pv.detach(model)  # nothing was grown by attach, so nothing has to shrink
     assert not pv.is_attached(model)
+    model, _ = adapted(name, "attach first", tmp_path / "base")
+    with pytest.raises(AttachError, match="unload"):
+        pv.detach(model)
+    assert pv.is_attached(model)
+    pv.detach(model.unload())
 
 
 @pytest.mark.parametrize("options", [{"modules_to_save": ["shared"]}, {"target_modules": ["q", "q_proj", "shared"]}])
@@ -88,7 +93,9 @@ def test_adapters_that_would_train_nothing_are_refused(name, options, tmp_path):
         adapted(name, "attach later", tmp_path / "base", **options)
     model, tokenizer = adapted(name, "attach first", tmp_path / "base", **options)
     with pytest.raises(AttachError, match=r"never reads.*trainable_token_indices"):
-        run(model, *encode(tokenizer, TEXTS))
+        run(model.train(), *encode(tokenizer, TEXTS))
+    with pytest.raises(AttachError, match=r"never reads.*trainable_token_indices"):
+        pv.save_pretrained(model, tokenizer, tmp_path / "out")
 
 
 def test_markers_tied_into_an_output_of_its_own_are_refused(tmp_path):
@@ -96,6 +103,16 @@ def test_markers_tied_into_an_output_of_its_own_are_refused(tmp_path):
         adapted("t5-flan", "attach later", tmp_path / "base")
     model, tokenizer = adapted("t5-flan", "attach later", tmp_path / "plain", trainable_token_indices=None)
     check_rows(model.get_base_model(), tokenizer, encode(tokenizer, TEXTS)[0], "weighted", 1e-6)
+
+
+@pytest.mark.parametrize("name", ["t5", "bart"])
+def test_two_copies_of_the_markers_rows_are_refused(name, tmp_path):
+    model, tokenizer = adapted(name, "attach first", tmp_path / "base", trainable_token_indices=None)
+    model = model.unload()
+    indices = {"embed_tokens": list(pv.marker_ids(tokenizer).values())}
+    model = get_peft_model(model, lora(name, model, tokenizer, trainable_token_indices=indices))
+    with pytest.raises(AttachError, match="several copies of the same rows"):
+        run(model.train(), *encode(tokenizer, TEXTS))
 
 
 def test_growing_under_an_adapter_is_refused(tmp_path):

@@ -97,7 +97,8 @@ def test_each_number_is_its_digits_between_markers(family, parts):
 
 
 @pytest.mark.parametrize(
-    "options", [{"pattern": "extended"}, {"ignore": r"\b(?:19|20)[0-9]{2}\b|ID-?[0-9]+"}, {"pattern": "[0-9]+"}]
+    "options",
+    [{"pattern": "extended"}, {"ignore": r"\b(?:19|20)[0-9]{2}\b|ID-?[0-9]+"}, {"pattern": r"\d+(?:[.]\d+)?"}],
 )
 @settings(max_examples=60)
 @given(

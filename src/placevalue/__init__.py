@@ -6,6 +6,7 @@ from placevalue.checkpoints import from_pretrained, load_number_tokenizer, save_
 from placevalue.encoding import encode_pairs, encode_questions, encode_texts
 from placevalue.errors import PlacevalueError
 from placevalue.integration import RequireAttached, attach, check_attached, detach, is_attached
+from placevalue.neighbours import neighbourhood_f1
 from placevalue.numerals import PATTERNS, Numeral, find_numerals
 from placevalue.tokenization import marker_ids, number_tokenizer
 
@@ -28,6 +29,7 @@ __all__ = [
     "is_attached",
     "load_number_tokenizer",
     "marker_ids",
+    "neighbourhood_f1",
     "number_tokenizer",
     "per_number",
     "place_weights",

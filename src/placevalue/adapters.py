@@ -41,7 +41,7 @@ def separate_head(model: "PreTrainedModel") -> Iterator[None]:
     T5's config says that input and output are tied even where a checkpoint holds two matrices (FLAN-T5 does). After
     this the model's own list of tied weights says what is true, which saving, loading and PEFT go by.
     """
-    said = model.config.tie_word_embeddings
+    said = getattr(model.config, "tie_word_embeddings", False)
     if said and not is_tied(model):
         head = model.get_output_embeddings()
         own = {f"{name}.weight" for name, module in model.named_modules() if module is head}
@@ -52,7 +52,8 @@ def separate_head(model: "PreTrainedModel") -> Iterator[None]:
     try:
         yield
     finally:
-        model.config.tie_word_embeddings = said
+        if said:
+            model.config.tie_word_embeddings = said
 
 
 def is_adapter(module: nn.Module) -> bool:
@@ -74,19 +75,38 @@ def weights(part: nn.Module) -> dict[int, nn.Parameter]:
     return {weight.data_ptr(): weight for weight in found if isinstance(weight, nn.Parameter)}
 
 
-def refuse_adapter_faults(model: "PreTrainedModel", embedding: nn.Module) -> None:
-    """Refuse PEFT configurations that silently train nothing, or the wrong rows.
+def readers(model: "PreTrainedModel") -> list[tuple[nn.Module, str]]:
+    """Every embedding that holds the input matrix, as its owner and its name there.
 
-    Args:
-        model: The Hugging Face model inside.
-        embedding: The module in it that reads the input ids.
+    T5 and BART have three: `shared`, and one each in encoder and decoder, which are the ones that are called.
     """
-    named = model.get_input_embeddings()
-    if is_adapter(named) and not is_adapter(embedding):
+    matrix = weights(model.get_input_embeddings()).keys()
+    head = model.get_output_embeddings()
+    return [
+        (owner, name)
+        for owner in model.modules()
+        if not is_adapter(owner)
+        for name, child in owner.named_children()
+        if child is not head and (isinstance(child, nn.Embedding) or is_adapter(child))
+        if not matrix.isdisjoint(weights(child))
+    ]
+
+
+def refuse_adapter_faults(model: "PreTrainedModel") -> None:
+    """Refuse PEFT configurations that silently train nothing, or the wrong rows."""
+    reading = [getattr(owner, name) for owner, name in readers(model)]
+    advice = "use LoraConfig(trainable_token_indices=placevalue.trainable_tokens(model, tokenizer)) instead"
+    if is_adapter(model.get_input_embeddings()) and not all(map(is_adapter, reading)):
         raise AttachError(
             f"the adapter wraps an embedding of {type(model).__name__} that its forward pass never reads (on T5 and "
-            "BART, modules_to_save=['shared'] or target_modules=['shared']), so nothing would be trained there: use "
-            "LoraConfig(trainable_token_indices=placevalue.trainable_tokens(model, tokenizer)) instead"
+            "BART, modules_to_save=['shared'] or target_modules=['shared']), so nothing would be trained there: "
+            + advice
+        )
+    rows = [part.token_adapter for part in reading if hasattr(part, "token_adapter")]
+    if len({id(part.trainable_tokens_delta) for part in rows}) > 1:
+        raise AttachError(
+            f"the adapter keeps several copies of the same rows of {type(model).__name__}, of which merging would keep "
+            f"one (on T5 and BART, trainable_token_indices={{'embed_tokens': ...}}): {advice}"
         )
     head = getattr(model.get_output_embeddings(), "token_adapter", None)
     if head is not None and head.tied_adapter is not None and not is_tied(model):

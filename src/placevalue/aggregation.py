@@ -5,6 +5,7 @@ slot, zero where no number is. Put a function of your own into `AGGREGATIONS` an
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -19,7 +20,8 @@ MAX_DIGITS = 12
 
 The largest for which FLAN-T5's digit embeddings, whose entries reach 52, cannot leave float16's range.
 """
-_FALL = 20.0  # how much less each place of `interpolated` counts than the one before it
+FALL = 20.0
+"""How much less each place of `interpolated` counts than the one before it."""
 
 
 def place_weights(n: int) -> Tensor:
@@ -98,15 +100,24 @@ def median(digits: Digits, embeddings: Tensor) -> Tensor:
     return result
 
 
+def interpolation(fall: float) -> Aggregation:
+    """`interpolated` with another fall: how much less each place counts than the one before it."""
+    return partial(_interpolated, fall=fall)
+
+
 def interpolated(digits: Digits, embeddings: Tensor) -> Tensor:
     """Soft digits: at each place the point (number / 10^place) mod 10 on the closed path e0, e1, .., e9, e0.
 
     The tens digit of 4529 stands at 2.9, nearly 3, so that 4529 and 4530 are neighbours. Each place counts a
     twentieth of the one before it, and the whole grows with the number of digits before the point.
     """
+    return _interpolated(digits, embeddings, FALL)
+
+
+def _interpolated(digits: Digits, embeddings: Tensor, fall: float) -> Tensor:
     leading = digits.leading.clamp(max=MAX_DIGITS).to(embeddings.dtype)
     behind = (digits.leading - 1 - digits.places).to(embeddings.dtype)
-    weights = leading * torch.pow(_FALL, -behind)
+    weights = leading * torch.pow(fall, -behind)
     fraction = digits.fractions(embeddings.dtype)
     following = torch.roll(embeddings, -1, 0)
     return digits.fold(weights * (1 - fraction), embeddings) + digits.fold(weights * fraction, following)

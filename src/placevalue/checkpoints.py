@@ -43,7 +43,7 @@ def from_pretrained(
     """An attached model and its tokenizer, from what `save_pretrained`, Trainer or PEFT wrote.
 
     Args:
-        folder: A folder or hub name with an attached model, or with an adapter of one.
+        folder: A folder or hub name with an attached model, or a folder with an adapter of one.
         tokenizer: Where the folder has none.
         aggregation: Your own function, where the model was attached with one that is not in `AGGREGATIONS`.
         **kwargs: For the model's own `from_pretrained`, such as `dtype` or `device_map`.
@@ -70,6 +70,8 @@ def load_number_tokenizer(folder: str | PathLike[str]) -> PreTrainedTokenizerBas
     `AutoTokenizer` rebuilds some families' pipelines from their vocabulary alone (Qwen 2 among them); this does not.
     """
     if Path(folder).is_dir() and not (Path(folder) / "tokenizer.json").is_file():
+        if list(Path(folder).glob("checkpoint-*")):
+            raise CheckpointError(f"{folder} holds checkpoints: name one of them, such as {folder}/checkpoint-N")
         raise CheckpointError(
             f"{folder} has no tokenizer.json: save it there with tokenizer.save_pretrained, pass "
             "processing_class=tokenizer to Trainer, or give from_pretrained the tokenizer"

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         options.run(options)
-    except PlacevalueError as error:
+    except (PlacevalueError, OSError) as error:
         print(f"placevalue: {error}", file=sys.stderr)  # noqa: T201
         return 1
     return 0

@@ -74,17 +74,15 @@ def encode_questions(
 ) -> list[Example]:
     """Questions exactly as `encode_pairs` writes them, ready for `generate` after `tokenizer.pad`."""
     two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
-    tail = [] if two_part else tokenizer(separator, add_special_tokens=False)["input_ids"]
-    room = None if max_question is None else max_question - len(tail)
-    if room is not None and room < 1:
-        raise ConfigError(f"max_question={max_question} leaves no room for a question before {separator!r}")
-    encoded: list[list[int]] = tokenizer(list(questions))["input_ids"] if questions else []
+    before, after = _around(tokenizer)
     if not two_part:
-        encoded = [_without_end(ids, tokenizer.eos_token_id) for ids in encoded]
-    _warn_cut("questions", [len(ids) for ids in encoded], room)
-    if room is not None and two_part:
-        encoded = tokenizer(list(questions), truncation=True, max_length=room)["input_ids"] if questions else []
-    return [_example(ids[:room] + tail) for ids in encoded]
+        after = [i for i in after if i != tokenizer.eos_token_id] + _ids(tokenizer, [separator])[0]
+    room = None if max_question is None else max_question - len(before) - len(after)
+    if room is not None and room < 1:
+        raise ConfigError(f"max_question={max_question} leaves no room for a question: give at least {1 - room} more")
+    bodies = _ids(tokenizer, questions)
+    _warn_cut("questions", bodies, room, max_question)
+    return [_example(before + _cut(tokenizer, body, room) + after) for body in bodies]
 
 
 def encode_texts(
@@ -100,13 +98,13 @@ def encode_texts(
             "token='agg' with position='before' shows a number's digits to the model before it must predict them: "
             "for a loss on the whole text make the tokenizer with position='after', or use encode_pairs"
         )
-    encoded: list[list[int]] = tokenizer(list(texts))["input_ids"] if texts else []
-    _warn_cut("texts", [len(ids) for ids in encoded], max_length)
+    before, after = _around(tokenizer)
+    room = None if max_length is None else max_length - len(before) - len(after)
+    bodies = _ids(tokenizer, texts)
+    _warn_cut("texts", bodies, room, max_length)
     silent = {markers["agg"], markers["pause"]}
-    return [
-        {**_example(ids[:max_length]), "labels": [IGNORED if i in silent else i for i in ids[:max_length]]}
-        for ids in encoded
-    ]
+    cut = [before + _cut(tokenizer, body, room) + after for body in bodies]
+    return [{**_example(ids), "labels": [IGNORED if i in silent else i for i in ids]} for ids in cut]
 
 
 def _encode_answers(
@@ -117,16 +115,42 @@ def _encode_answers(
     end = tokenizer.eos_token_id
     if end is None:
         raise TokenizerError("the tokenizer has no eos_token, which ends every answer: set tokenizer.eos_token")
-    if not answers:
-        return []
-    if two_part:
-        encoded = tokenizer(text_target=list(answers))["input_ids"]
-        targets = [[i for i in ids if i not in unwritten] for ids in encoded]
-    else:
-        encoded = tokenizer(list(answers), add_special_tokens=False)["input_ids"]
-        targets = [[i for i in ids if i not in unwritten] + [end] for ids in encoded]
-    _warn_cut("answers", [len(ids) for ids in targets], max_answer)
+    # Only an encoder-decoder's target may begin with special tokens of its own.
+    start = _around(tokenizer)[0] if two_part else []
+    bodies = [[i for i in ids if i not in unwritten] for ids in _ids(tokenizer, answers)]
+    targets = [[*start, *body, end] for body in bodies]
+    _warn_cut("answers", targets, max_answer, max_answer)
     return [ids[:max_answer] for ids in targets]
+
+
+def _ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
+    """Texts as ids, without special tokens."""
+    texts = list(texts)
+    wrong = next((text for text in texts if not isinstance(text, str)), None)
+    if wrong is not None:
+        raise ConfigError(f"{wrong!r} was given where a text is expected: convert it with str() first")
+    return tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else []
+
+
+def _around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
+    """The special tokens that the tokenizer puts before and after a text."""
+    word = "a"
+    whole, body = tokenizer(word)["input_ids"], _ids(tokenizer, [word])[0]
+    at = next(i for i in range(len(whole)) if whole[i : i + len(body)] == body)
+    return whole[:at], whole[at + len(body) :]
+
+
+def _cut(tokenizer: PreTrainedTokenizerBase, ids: list[int], room: int | None) -> list[int]:
+    """The first tokens of a text; a number that would be cut through is left out, since its value would be another."""
+    if room is None or len(ids) <= room:
+        return ids
+    markers, kept = marker_ids(tokenizer), ids[:room]
+    for index in reversed(range(room)):
+        if kept[index] == markers["close"]:
+            break
+        if kept[index] == markers["open"]:
+            return kept[:index]
+    return kept
 
 
 def _is_encoder_decoder(tokenizer: PreTrainedTokenizerBase, given: bool | None) -> bool:
@@ -139,15 +163,11 @@ def _is_encoder_decoder(tokenizer: PreTrainedTokenizerBase, given: bool | None) 
     return bool(known)
 
 
-def _without_end(ids: list[int], end: int | None) -> list[int]:
-    return ids[:-1] if ids and ids[-1] == end else ids
-
-
 def _example(ids: list[int]) -> Example:
     return {"input_ids": ids, "attention_mask": [1] * len(ids)}
 
 
-def _warn_cut(what: str, lengths: list[int], limit: int | None) -> None:
-    cut = 0 if limit is None else sum(length > limit for length in lengths)
+def _warn_cut(what: str, encoded: list[list[int]], room: int | None, limit: int | None) -> None:
+    cut = 0 if room is None else sum(len(ids) > room for ids in encoded)
     if cut:
-        logger.warning("%d of %d %s were longer than %d tokens and were cut", cut, len(lengths), what, limit)
+        logger.warning("%d of %d %s were longer than %d tokens and were cut", cut, len(encoded), what, limit)

@@ -13,8 +13,15 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
-from placevalue.adapters import copy_rows_to_adapters, is_adapter, refuse_adapter_faults, separate_head, weights
-from placevalue.aggregation import Aggregation, find_aggregation
+from placevalue.adapters import (
+    copy_rows_to_adapters,
+    is_adapter,
+    readers,
+    refuse_adapter_faults,
+    separate_head,
+    weights,
+)
+from placevalue.aggregation import AGGREGATIONS, Aggregation, find_aggregation
 from placevalue.config import Decimals, NumberConfig
 from placevalue.errors import AttachError, ConfigError
 from placevalue.spans import digit_tensor, find_digits
@@ -56,19 +63,34 @@ class Fold:
 
 
 class Keep:
-    """A forward pre-hook on the embedding's owner: `resize_token_embeddings` and PEFT put another module there."""
+    """A forward pre-hook on an embedding's owner: `resize_token_embeddings` and PEFT put another module there."""
 
-    def __init__(self, name: str, fold: Fold, model: PreTrainedModel) -> None:
+    def __init__(self, name: str, fold: Fold) -> None:
         self.name = name
         self.fold = fold
-        self.model = model
 
     def __call__(self, owner: nn.Module, _args: tuple[Any, ...]) -> None:
         """Hang the fold on whatever embeds ids now."""
         embedding = getattr(owner, self.name)
-        refuse_adapter_faults(self.model, embedding)
         if not any(isinstance(hook, Fold) for hook in embedding._forward_hooks.values()):
             embedding.register_forward_hook(self.fold, with_kwargs=True)
+
+
+class Guard:
+    """A forward pre-hook on the model: an adapter that was put on after `attach` may train nothing."""
+
+    def __init__(self) -> None:
+        self.checked: tuple[int, int] | None = None
+
+    def __call__(self, model: Any, _args: tuple[Any, ...]) -> None:
+        """Refuse such adapters before they are trained; look again only where an embedding has been replaced."""
+        if not model.training or torch.compiler.is_compiling():
+            return
+        reader = model.get_encoder() if model.config.is_encoder_decoder else model
+        current = id(model.get_input_embeddings()), id(reader.get_input_embeddings())
+        if current != self.checked:
+            refuse_adapter_faults(model)
+            self.checked = current
 
 
 @dataclass
@@ -115,18 +137,19 @@ def attach(
         raise AttachError(f"this {type(base).__name__} is attached already: call detach(model) first")
     recorded = recorded_config(base)
     config = _configured(tokenizer, recorded, aggregation, decimals)
+    refuse_adapter_faults(base)
     before = _vocabulary(base)
-    owner, name = _embedding_owner(base)
-    refuse_adapter_faults(base, getattr(owner, name))
     with separate_head(base):
         _grow(base, len(tokenizer))
     state = _Attachment(before, _vocabulary(base), getattr(base.config, SETTINGS, None), [])
     if recorded is None:
         _set_rows(base, config, state)
+    base.register_forward_pre_hook(Guard())
     if config.aggregation is not None:
         fold = Fold(config, config.aggregation if aggregation is None else aggregation)
-        owner.register_forward_pre_hook(Keep(name, fold, base))
-        getattr(owner, name).register_forward_hook(fold, with_kwargs=True)
+        for owner, name in readers(base):
+            owner.register_forward_pre_hook(Keep(name, fold))
+            getattr(owner, name).register_forward_hook(fold, with_kwargs=True)
     setattr(base, _STATE, state)
     setattr(base.config, SETTINGS, config.to_dict())
     note_model(tokenizer, config, bool(base.config.is_encoder_decoder))
@@ -142,15 +165,20 @@ def detach(model: nn.Module) -> nn.Module:
     base = base_model(model)
     if not is_attached(model):
         raise AttachError(f"this {type(base).__name__} is not attached: there is nothing to detach")
+    state: _Attachment = getattr(base, _STATE)
+    shrinks = _vocabulary(base) == state.grown > state.vocabulary
+    if shrinks and is_adapter(base.get_input_embeddings()):
+        raise AttachError(
+            "an adapter holds the embedding whose added rows would go: call merge_and_unload() or unload() first"
+        )
     for module in model.modules():
         for hooks in (module._forward_hooks, module._forward_pre_hooks):
-            for key in [key for key, hook in hooks.items() if isinstance(hook, Fold | Keep)]:
+            for key in [key for key, hook in hooks.items() if isinstance(hook, Fold | Keep | Guard)]:
                 del hooks[key]
                 module._forward_hooks_with_kwargs.pop(key, None)
-    state: _Attachment = getattr(base, _STATE)
     delattr(base, _STATE)
     _write_rows(base, state.rows)
-    if _vocabulary(base) == state.grown > state.vocabulary:
+    if shrinks:
         with separate_head(base):
             base.resize_token_embeddings(state.vocabulary, mean_resizing=False)
     if state.setting is None:
@@ -168,6 +196,7 @@ def is_attached(model: nn.Module) -> bool:
 def check_attached(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None:
     """Refuse a model that does not fit the number tokenizer it is used with."""
     base, layout = base_model(model), number_layout(tokenizer)
+    refuse_adapter_faults(base)
     if not is_attached(model):
         raise AttachError(
             f"the tokenizer writes numbers with token={layout.token!r}, but this {type(base).__name__} is not "
@@ -219,6 +248,9 @@ def recorded_config(model: PreTrainedModel) -> NumberConfig | None:
 def note_model(tokenizer: PreTrainedTokenizerBase, config: NumberConfig, encoder_decoder: bool) -> None:
     """Note on the tokenizer what the model it serves is like, so that folders without a model's config know it."""
     noted = {"encoder_decoder": encoder_decoder, "aggregation": config.aggregation, "decimals": config.decimals}
+    known = tokenizer.init_kwargs[SETTINGS].get("encoder_decoder")
+    if known is not None and known != encoder_decoder:
+        logger.warning("the tokenizer served another kind of model before: encode_pairs now writes for this one")
     tokenizer.init_kwargs[SETTINGS] = tokenizer.init_kwargs[SETTINGS] | noted
 
 
@@ -231,37 +263,39 @@ def _configured(
     """The settings for a model: what was asked for, else what its config records, else the defaults."""
     layout, ids = number_layout(tokenizer), number_ids(tokenizer)
     check_unchanged(tokenizer)
-    if recorded is not None and (recorded.ids.markers, recorded.ids.digits) != (ids.markers, ids.digits):
+    if recorded is not None and (recorded.layout, recorded.ids, recorded.probe) != (layout, ids, probe_ids(tokenizer)):
         raise AttachError(
-            f"this checkpoint was made for a tokenizer with {recorded.ids}, the one given has {ids}: "
-            "give the tokenizer that was saved with it"
+            f"this checkpoint was made for a tokenizer with {recorded.layout} and {recorded.ids}, the one given has "
+            f"{layout} and {ids}: give the tokenizer saved with it, or del model.config.{SETTINGS} to start anew"
         )
     if aggregation is not None and layout.token != "agg":
         raise ConfigError(
             f"an aggregation was given, but the tokenizer's layout, token={layout.token!r}, has no [AGG] to hold it: "
             "make the tokenizer with token='agg', or leave the aggregation out"
         )
+    name = aggregation if isinstance(aggregation, str) else None
     if aggregation is None:
-        aggregation = (recorded.aggregation if recorded else None) or "weighted"
-    if isinstance(aggregation, str):
-        find_aggregation(aggregation)
-    name = aggregation if isinstance(aggregation, str) else getattr(aggregation, "__name__", "custom")
+        name = (recorded.aggregation if recorded else None) or "weighted"
+    if name is None:
+        name = _name_of(aggregation)
+    else:
+        find_aggregation(name)
     decimals = decimals or (recorded.decimals if recorded else "places")
     return NumberConfig(layout, ids, probe_ids(tokenizer), name if layout.token == "agg" else None, decimals)
 
 
-def _embedding_owner(model: PreTrainedModel) -> tuple[nn.Module, str]:
-    """The module that embeds the input ids, as its owner and its name there.
-
-    T5 and BART have one in the encoder; the one that `model.get_input_embeddings()` names is never called.
-    """
-    reader: Any = model.get_encoder() if model.config.is_encoder_decoder else model
-    embedding = reader.get_input_embeddings()
-    for owner in reader.modules():
-        for name, child in owner.named_children():
-            if child is embedding:
-                return owner, name
-    raise AttachError(f"{type(model).__name__} does not hold the embedding that get_input_embeddings() returns")
+def _name_of(function: Any) -> str:
+    """The name to record for a function of one's own: its entry in `AGGREGATIONS`, else what it is called."""
+    for name, known in AGGREGATIONS.items():
+        if known is function:
+            return name
+    name = str(getattr(function, "__name__", "custom"))
+    if name in AGGREGATIONS:
+        raise ConfigError(
+            f"the function given is called {name!r}, as another aggregation is: rename it, or put it into "
+            "placevalue.AGGREGATIONS under a name of its own and give that name"
+        )
+    return name
 
 
 def _vocabulary(model: PreTrainedModel) -> int:
@@ -272,6 +306,10 @@ def _vocabulary(model: PreTrainedModel) -> int:
 def _grow(model: PreTrainedModel, size: int) -> None:
     """Give the embedding at least `size` rows, and say so."""
     rows = _vocabulary(model)
+    if model.get_input_embeddings().weight.is_meta:
+        raise AttachError(
+            "the model's weights are not loaded yet (they are on the meta device): load them, then attach"
+        )
     if rows >= size:
         return
     if is_adapter(model.get_input_embeddings()):
@@ -279,14 +317,16 @@ def _grow(model: PreTrainedModel, size: int) -> None:
             f"the vocabulary must grow from {rows} to {size} rows, but an adapter already holds the embedding: call "
             "attach(model, tokenizer) before get_peft_model, or model.resize_token_embeddings(len(tokenizer)) before it"
         )
-    model.resize_token_embeddings(size, mean_resizing=False)
+    with torch.random.fork_rng():  # a caller's random numbers stay what they were
+        model.resize_token_embeddings(size, mean_resizing=False)
     logger.warning("grew the vocabulary of %s from %d to %d rows for the markers", type(model).__name__, rows, size)
 
 
 def _matrices(model: PreTrainedModel) -> list[nn.Parameter]:
     """Every distinct matrix with a row for each token: input and output embeddings, and PEFT's copies of them."""
     found: dict[int, nn.Parameter] = {}
-    for part in (model.get_input_embeddings(), model.get_output_embeddings(), getattr(*_embedding_owner(model))):
+    parts = [model.get_input_embeddings(), model.get_output_embeddings()]
+    for part in parts + [getattr(owner, name) for owner, name in readers(model)]:
         found |= {} if part is None else weights(part)
     shape = model.get_input_embeddings().weight.shape
     return [weight for weight in found.values() if weight.shape == shape]
@@ -313,5 +353,7 @@ def _write_rows(model: PreTrainedModel, rows: list[tuple[list[int], Tensor]]) ->
     """Write rows into each matrix, and into the copies that PEFT's trainable tokens keep of single rows."""
     with torch.no_grad():
         for matrix, (indices, values) in zip(_matrices(model), rows, strict=False):
+            if max(indices, default=0) >= len(matrix):
+                continue  # the vocabulary has shrunk since
             matrix[indices] = values.to(matrix)
     copy_rows_to_adapters(model)

@@ -259,6 +259,7 @@ def is_encoder_decoder(name_or_path: str) -> bool | None:
     from transformers import AutoConfig
 
     try:
-        return bool(AutoConfig.from_pretrained(name_or_path, local_files_only=True).is_encoder_decoder)
+        config = AutoConfig.from_pretrained(name_or_path, local_files_only=True, trust_remote_code=False)
+        return bool(config.is_encoder_decoder)
     except (OSError, ValueError):
         return None

@@ -20,6 +20,10 @@ PATTERNS = {
     r"(?:[eE][-+]?[0-9]{1,3}(?![0-9A-Za-z_]))?",
 }
 
+_OWN_PATTERN = re.compile(
+    r"(?:\\d|\\[.+-]|\[(?:\\d|\\[.+-]|[0-9.,+eE-])+\]|[0-9,eE+-]|\((?:\?:)?|\)|\||[?*]|\{[0-9]+(?:,[0-9]*)?\})+"
+)
+
 
 @dataclass(frozen=True)
 class Numeral:
@@ -39,16 +43,24 @@ def pattern_regex(pattern: str) -> str:
     """
     if pattern in PATTERNS:
         return PATTERNS[pattern]
-    given = f"the pattern {pattern!r} is none of {sorted(PATTERNS)}"
-    if not any(mark in pattern for mark in r"[\("):
-        raise ConfigError(f"{given} and is no regular expression: give one of these names, or a regex like '[0-9]+'")
-    if re.search(r"\(\?[=!<]|\\[AZzGKbB1-9]|(?<!\\)[$]|(?<![\[\\])\^", pattern):
+    if not _OWN_PATTERN.fullmatch(pattern):
         raise ConfigError(
-            f"{given}, and as a regular expression it looks around itself (look-around, anchors, back-references): "
-            "describe the number alone, and name what to leave out with ignore="
+            f"the pattern {pattern!r} is none of {sorted(PATTERNS)}, and no regular expression for numbers of the "
+            r"characters 0-9 . , + - e E alone (\d, classes, groups, alternatives, quantifiers of these): look-around, "
+            "anchors and other characters would not survive the tokenizer. Name what to leave out with ignore="
         )
     _compiled(pattern, "pattern")
     return pattern
+
+
+def check_ignore(ignore: str) -> None:
+    """Refuse what Python and the tokenizer's regular expressions would read differently."""
+    if re.search(r"\(\?P|\(\?[aiLmsux-]+[:)]|\\[AZzG1-9]|(?<!\\)\$|(?<![\[\\])\^", ignore):
+        raise ConfigError(
+            f"ignore={ignore!r} holds an anchor, a named group, a back-reference or flags, which a tokenizer reads "
+            "differently: describe the text alone, with \\b or look-around for its borders"
+        )
+    _compiled(ignore, "ignore")
 
 
 @lru_cache(maxsize=64)
@@ -76,7 +88,7 @@ def find_numerals(text: str, pattern: str = "paper", ignore: str | None = None) 
     """
     regex = f"(?P<placevalue>{pattern_regex(pattern)})"
     if ignore is not None:
-        _compiled(ignore, "ignore")
+        check_ignore(ignore)
         regex = f"(?:{ignore})|{regex}"
     found = []
     for match in _compiled(regex, "pattern").finditer(text):

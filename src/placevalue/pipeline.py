@@ -107,7 +107,7 @@ def _number_steps(layout: Layout, signs: Signs) -> list[Json]:
     """Normalizer steps that exchange typed markers, then write ours around each numeral and guards inside."""
     reserved, start, guard, close = signs.reserved, signs.start, signs.guard, signs.close
     # Our own look-behind must also see the close marker, which stands where the last digit stood.
-    numeral = f"(?:{pattern_regex(layout.pattern).replace('(?<![', f'(?<![{close}')})"
+    numeral = f"(?WDSP:{pattern_regex(layout.pattern).replace('(?<![', f'(?<![{close}')})"
     ignored = f"(?>(?WDSP:{layout.ignore}))" if layout.ignore else None
     extra = {None: "", "agg": signs.agg, "pause": signs.pause}[layout.token]
     before, after = (extra, "") if layout.position == "before" else ("", extra)
@@ -181,7 +181,7 @@ def _split_digits(pre_tokenizers: list[Json], signs: Signs) -> list[Json]:
 
 def _decoder(decoders: list[Json], signs: Signs) -> Json:
     """The base decoder, with markers dropped and, for WordPiece, the digits of a number joined."""
-    drop = _replace(f"[{signs.markers}]", "", regex=True)
+    drop = _replace(f"[{signs.reserved}]", "", regex=True)
     if any(step["type"] == "WordPiece" for step in decoders):
         join = _replace(f"(?:{signs.open}|\\G(?!\\A))[^ {signs.close}]*\\K ", "", regex=True)
         decoders = [*decoders, {"type": "Fuse"}, join, drop]

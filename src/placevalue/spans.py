@@ -1,7 +1,6 @@
 """Numbers in ids: where each one is, and each digit's value and place. Tensors only, and no Python loop over data."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -36,7 +35,7 @@ class Digits:
         rows = weights.shape[0]
         index = torch.where(self.mask, self.numbers * 10 + self.values, 0)
         empty = weights.new_zeros((rows, self.slots * 10))
-        return empty.scatter_add(1, index, weights * self.mask).view(rows, self.slots, 10)
+        return empty.scatter_add(1, index, torch.where(self.mask, weights, 0)).view(rows, self.slots, 10)
 
     def fold(self, weights: Tensor, embeddings: Tensor) -> Tensor:
         """The weighted sum of each number's digit embeddings: `(rows, slots, dim)`."""
@@ -78,6 +77,7 @@ def find_digits(ids: Tensor, number_ids: NumberIds, decimals: str = "places", to
         to: The id of the token whose position in the number becomes the slot (the [AGG] id); numbers without it are
             masked out. None takes the open marker.
     """
+    ids = ids.long()
     positions = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
     matches = ids.unsqueeze(-1) == digit_tensor(number_ids.digits, ids.device)
     is_digit = matches.any(-1)
@@ -124,11 +124,18 @@ def _any(ids: Tensor, wanted: tuple[int, ...]) -> Tensor:
     return found
 
 
+_made: dict[tuple[tuple[int, ...], torch.device], Tensor] = {}
+
+
 def digit_tensor(digits: tuple[int, ...], device: torch.device) -> Tensor:
     """The ids of the ten digits on a device, made once: a copy to an accelerator in every step would stall it."""
-    return torch.tensor(digits, device=device) if torch.compiler.is_compiling() else _kept_tensor(digits, device)
-
-
-@lru_cache(maxsize=64)
-def _kept_tensor(digits: tuple[int, ...], device: torch.device) -> Tensor:
-    return torch.tensor(digits, device=device)
+    if torch.compiler.is_compiling():
+        return torch.tensor(digits, device=device)
+    kept = _made.get((digits, device))
+    if kept is None:
+        # Kept beyond this pass, it must serve training too, and must not be a tracer's stand-in.
+        with torch.inference_mode(False):
+            kept = torch.tensor(digits, device=device)
+        if type(kept) is Tensor:
+            _made[digits, device] = kept
+    return kept

@@ -52,6 +52,7 @@ def number_tokenizer(
         >>> tokenizer = number_tokenizer("google/flan-t5-base", token="agg")  # doctest: +SKIP
     """
     layout = Layout(token, position, pattern, ignore)
+    find_numerals("", pattern, ignore)  # refuses what is no pattern before anything is built
     tokenizer = base if isinstance(base, PreTrainedTokenizerBase) else load_tokenizer(base)
     if not tokenizer.is_fast:
         raise TokenizerError(
@@ -123,8 +124,15 @@ def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
             "vocabulary that lacks them, or choose another base"
         )
     markers: dict[str, Any] = dict(marker_ids(tokenizer))
+    pattern = number_layout(tokenizer).pattern
+    missing_symbols = [c for c in ("." if pattern == "paper" else ".,+-e") if single(c) == -1]
+    if missing_symbols:
+        raise TokenizerError(
+            f"the characters {missing_symbols}, which the pattern {pattern!r} can write, have no id of their own in "
+            f"this {type(model).__name__} vocabulary: choose another pattern or another base"
+        )
     ids = NumberIds(**markers, digits=digits, point=single("."))
-    if number_layout(tokenizer).pattern == "paper":
+    if pattern == "paper":
         return ids
     others, exponents = (single(","), single("+")), (single("e"), single("E"))
     return replace(ids, minus=single("-"), others=others, exponents=exponents)
