@@ -3,10 +3,10 @@
 import argparse
 import os
 
-from benchmarks import attach, tokenisation
+from benchmarks import attach, neighbours, tokenisation
 from benchmarks.results import print_table, write_record
 
-BENCHMARKS = {"tokenisation": tokenisation.run, "attach": attach.run}
+BENCHMARKS = {"tokenisation": tokenisation.run, "attach": attach.run, "neighbours": neighbours.run}
 
 
 def main() -> int:

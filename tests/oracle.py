@@ -1,5 +1,6 @@
 """Slow, obvious twins of the vectorised kernels: one number at a time, plain Python, float64."""
 
+import math
 from decimal import Decimal
 
 import torch
@@ -71,6 +72,7 @@ def aggregate(name, text, embeddings, decimals="places"):
     for index, (digit, place) in enumerate(digits):
         behind = "".join(str(d) for d, _ in digits[index + 1 :])
         fraction = float(Decimal(f"0.{behind or 0}"))
-        point = (1 - fraction) * rows[digit] + fraction * rows[(digit + 1) % 10]
+        way = fraction + 0.3 * math.sin(2 * math.pi * fraction) / (2 * math.pi)
+        point = (1 - way) * rows[digit] + way * rows[(digit + 1) % 10]
         total += min(leading, MAX_DIGITS) * 20.0 ** -(leading - 1 - place) * point
     return total

@@ -3,8 +3,8 @@ import gc
 import io
 import os
 import pickle
-import socket
 import weakref
+from datetime import timedelta
 
 import pytest
 import torch
@@ -259,25 +259,31 @@ def test_deepcopy_and_pickle(name):
         assert pv.is_attached(model) and not pv.is_attached(twin)
 
 
-def _ddp_worker(rank, port, results):
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
+def _ddp_worker(rank, folder):
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # else gloo may wait for what this machine's name resolves to
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2, timeout=timedelta(seconds=60)
+    )
     model, tokenizer = prepared("llama")
     parallel = DistributedDataParallel(model)
     ids, mask = encode(tokenizer, TEXTS[:4])
     rows = slice(2 * rank, 2 * rank + 2)
-    run_ddp = parallel(input_ids=ids[rows], attention_mask=mask[rows]).logits
-    run_ddp.square().mean().backward()
+    parallel(input_ids=ids[rows], attention_mask=mask[rows]).logits.square().mean().backward()
     if rank == 0:
-        torch.save(model.get_input_embeddings().weight.grad, results)
-    torch.distributed.destroy_process_group()
+        torch.save(model.get_input_embeddings().weight.grad, f"{folder}/gradient.pt")
+    torch.distributed.barrier()
+    os._exit(0)  # gloo's threads may wait for each other when both processes tear down at once
 
 
 def test_two_processes_give_the_gradient_of_one(tmp_path):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    torch.multiprocessing.spawn(_ddp_worker, (port, tmp_path / "gradient.pt"), nprocs=2)
+    context = torch.multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_ddp_worker, args=(rank, tmp_path)) for rank in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+    assert [worker.exitcode for worker in workers] == [0, 0]
     model, tokenizer = prepared("llama")
     ids, mask = encode(tokenizer, TEXTS[:4])
     run(model, ids, mask).square().mean().backward()

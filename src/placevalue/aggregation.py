@@ -22,6 +22,9 @@ The largest for which FLAN-T5's digit embeddings, whose entries reach 52, cannot
 """
 FALL = 20.0
 """How much less each place of `interpolated` counts than the one before it."""
+EASE = 0.3
+"""How much faster than evenly `interpolated` leaves each digit on its way to the next: the path turns sharply at the
+digits, so numbers that stand close before and behind one would else fold onto each other."""
 
 
 def place_weights(n: int) -> Tensor:
@@ -100,9 +103,9 @@ def median(digits: Digits, embeddings: Tensor) -> Tensor:
     return result
 
 
-def interpolation(fall: float) -> Aggregation:
-    """`interpolated` with another fall: how much less each place counts than the one before it."""
-    return partial(_interpolated, fall=fall)
+def interpolation(fall: float, ease: float) -> Aggregation:
+    """`interpolated` with other settings, see `FALL` and `EASE`."""
+    return partial(_interpolated, fall=fall, ease=ease)
 
 
 def interpolated(digits: Digits, embeddings: Tensor) -> Tensor:
@@ -111,16 +114,17 @@ def interpolated(digits: Digits, embeddings: Tensor) -> Tensor:
     The tens digit of 4529 stands at 2.9, nearly 3, so that 4529 and 4530 are neighbours. Each place counts a
     twentieth of the one before it, and the whole grows with the number of digits before the point.
     """
-    return _interpolated(digits, embeddings, FALL)
+    return _interpolated(digits, embeddings, FALL, EASE)
 
 
-def _interpolated(digits: Digits, embeddings: Tensor, fall: float) -> Tensor:
+def _interpolated(digits: Digits, embeddings: Tensor, fall: float, ease: float) -> Tensor:
     leading = digits.leading.clamp(max=MAX_DIGITS).to(embeddings.dtype)
     behind = (digits.leading - 1 - digits.places).to(embeddings.dtype)
     weights = leading * torch.pow(fall, -behind)
-    fraction = digits.fractions(embeddings.dtype)
+    way = digits.fractions(embeddings.dtype)
+    way = way + ease * torch.sin(2 * torch.pi * way) / (2 * torch.pi)
     following = torch.roll(embeddings, -1, 0)
-    return digits.fold(weights * (1 - fraction), embeddings) + digits.fold(weights * fraction, following)
+    return digits.fold(weights * (1 - way), embeddings) + digits.fold(weights * way, following)
 
 
 def _counts(digits: Digits, embeddings: Tensor) -> Tensor:

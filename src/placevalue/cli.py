@@ -78,6 +78,54 @@ def _fetch(options: argparse.Namespace) -> None:
         console.print(f"{name}: {fetch_model(name, progress=console.print)}")
 
 
+def _define_neighbours(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--model", required=True, help=f"a hub name, a folder, or one of {', '.join(PRETRAINED)}")
+    verb.add_argument("--out", type=Path, default=Path("results/neighbours"), help="where records and figures go")
+    verb.add_argument("--number", type=int, default=55, help="the number whose neighbourhood is drawn")
+    verb.add_argument("--layer", type=int, help="look at what stands at [AGG] after this many layers instead")
+    verb.add_argument("--aggregation", default="weighted", help="with --layer, the aggregation")
+    verb.add_argument("--digits", type=int, default=4, help="with --layer, the longest numbers")
+
+
+def _neighbours(options: argparse.Namespace) -> None:
+    """Measure a model's number space: neighbourhood F1, precision, drift and the paper's claims; draw the figures."""
+    from placevalue.surveys import layer_f1
+
+    try:
+        import matplotlib  # noqa: F401
+        import scipy  # noqa: F401
+    except ImportError as error:
+        raise PlacevalueError(f"{error.name} is missing: pip install 'placevalue[cli,neighbours]'") from None
+    console = _console()
+    if options.layer is not None:
+        for length, f1 in layer_f1(options.model, options.aggregation, options.layer, options.digits).items():
+            console.print(f"{length} digits: {f1:.3f}")
+        return
+    _survey(options, console)
+
+
+def _survey(options: argparse.Namespace, console: "Console") -> None:
+    import json
+
+    from rich.markdown import Markdown
+    from rich.progress import Progress
+
+    from placevalue.aggregation import AGGREGATIONS
+    from placevalue.figures import draw_all, markdown
+    from placevalue.surveys import count_parts, load_digit_rows, load_number_tokens, survey
+
+    folder = options.out / Path(options.model).name
+    with Progress(console=console) as progress:
+        task = progress.add_task(options.model, total=count_parts(list(AGGREGATIONS)))
+        say = lambda part: progress.update(task, advance=1, description=f"{options.model}: {part}")  # noqa: E731
+        record = survey(options.model, folder / "record.json", say)
+    files = draw_all(record, load_digit_rows(options.model), load_number_tokens(options.model), folder, options.number)
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(options.out.glob("*/record.json"))]
+    (options.out / "README.md").write_text(markdown(records), encoding="utf-8")
+    console.print(Markdown(markdown([record]).partition("## ")[2]))
+    console.print(f"wrote {options.out / 'README.md'} and {len(files)} figures in {folder}")
+
+
 def _console(record: bool = False) -> "Console":
     try:
         from rich.console import Console
@@ -89,6 +137,7 @@ def _console(record: bool = False) -> "Console":
 VERBS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]] = {
     "inspect": (_define_inspect, _inspect),
     "fetch": (_define_fetch, _fetch),
+    "neighbours": (_define_neighbours, _neighbours),
 }
 
 if __name__ == "__main__":
