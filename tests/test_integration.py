@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.multiprocessing
 from torch.nn.parallel import DistributedDataParallel
-from transformers import T5Config, T5EncoderModel
+from transformers import T5Config, T5EncoderModel, XLNetConfig, XLNetLMHeadModel
 
 import oracle
 import placevalue as pv
@@ -455,6 +455,12 @@ class TestErrors:
         pv.check_attached(model, tokenizer)
         with pytest.raises(AttachError, match="position='after'"):
             pv.check_attached(model, pv.number_tokenizer(base, token="agg", position="after"))
+
+    def test_models_that_embed_length_first(self):
+        _, base = build("t5")
+        model = XLNetLMHeadModel(XLNetConfig(vocab_size=300, d_model=16, n_layer=1, n_head=2, d_inner=16))
+        with pytest.raises(AttachError, match="batch last"):
+            pv.attach(model, pv.number_tokenizer(base, token="agg"))
 
     def test_wrong_decimals(self):
         model, base = build("t5")

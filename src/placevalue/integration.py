@@ -30,6 +30,7 @@ from placevalue.tokenization import SETTINGS, check_unchanged, number_ids, numbe
 logger = logging.getLogger(__name__)
 _STATE = "_placevalue"  # the attribute of an attached model
 _SEED = 0  # new rows are the same wherever a vocabulary is grown
+_LENGTH_FIRST = {"xlnet"}  # embed (length, batch)
 _NOISE = 0.1  # of the embeddings' own spread, around their mean
 
 
@@ -172,6 +173,11 @@ def attach(
     base = base_model(model)
     if is_attached(model):
         raise AttachError(f"this {type(base).__name__} is attached already: call detach(model) first")
+    if base.config.model_type in _LENGTH_FIRST:
+        raise AttachError(
+            f"{type(base).__name__} embeds its ids with the batch last, so that numbers cannot be read off them: "
+            "expected a model that embeds (batch, length)"
+        )
     recorded = recorded_config(base)
     config = _configured(tokenizer, recorded, aggregation, decimals)
     refuse_adapter_faults(base)
