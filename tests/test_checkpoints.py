@@ -14,7 +14,7 @@ from transformers import (
 
 import placevalue as pv
 from placevalue.errors import AttachError, CheckpointError, ConfigError, ModelError, TokenizerError
-from test_integration import TEXTS, check_rows, encode, prepared, run
+from test_integration import TEXTS, assert_same, check_rows, encode, prepared, run
 from zoo import CAUSAL, MODELS, build
 
 PAIRS = [f"the cat had {i} and {i * 7}.5" for i in range(16)], [str(i * 8) for i in range(16)]
@@ -32,7 +32,7 @@ def test_saved_and_loaded_the_same(name, tmp_path):
     ids, mask = encode(tokenizer, TEXTS)
     assert torch.equal(encode(tokenizer2, TEXTS)[0], ids)
     assert type(loaded) is type(model)
-    assert torch.equal(run(loaded, ids, mask), run(model, ids, mask))
+    assert_same(loaded, model, ids, mask)
     check_rows(loaded, tokenizer2, ids, "interpolated", 1e-6)
     assert json.loads((tmp_path / "config.json").read_text())["placevalue"]["aggregation"] == "interpolated"
 
@@ -45,9 +45,9 @@ def test_a_plain_load_works_and_attaches_with_what_the_config_says(name, tmp_pat
     plain = auto.from_pretrained(tmp_path)
     assert not pv.is_attached(plain)
     pv.attach(plain, AutoTokenizer.from_pretrained(tmp_path))
-    ids, _ = encode(tokenizer, TEXTS)
+    ids, mask = encode(tokenizer, TEXTS)
     if auto is not AutoModel:
-        assert torch.equal(run(plain, ids), run(model, ids))
+        assert_same(plain, model, ids, mask)
         check_rows(plain, tokenizer, ids, "median", 1e-6)
 
 
@@ -73,7 +73,8 @@ def test_every_trainer_checkpoint_loads(name, tmp_path):
     assert not torch.equal(before, after)
     best = training.state.best_model_checkpoint
     loaded, tokenizer2 = pv.from_pretrained(best)
-    assert torch.equal(run(loaded, *encode(tokenizer2, TEXTS)), after)
+    assert torch.equal(encode(tokenizer2, TEXTS)[0], ids)
+    assert_same(loaded, model, ids, mask)
     check_rows(loaded, tokenizer2, ids, "weighted", 1e-6)
     for folder in ("checkpoint-2", "checkpoint-4"):
         assert pv.is_attached(pv.from_pretrained(tmp_path / folder)[0])
@@ -115,7 +116,7 @@ def test_a_function_of_ones_own_is_asked_for(tmp_path):
         pv.from_pretrained(tmp_path)
     loaded, _ = pv.from_pretrained(tmp_path, aggregation=mine)
     ids, mask = encode(tokenizer, TEXTS)
-    assert torch.equal(run(loaded, ids, mask), run(model, ids, mask))
+    assert_same(loaded, model, ids, mask)
 
 
 class TestErrors:

@@ -62,6 +62,14 @@ def run(model, ids, mask=None):
     return model(input_ids=ids, attention_mask=mask, **extra).logits
 
 
+def assert_same(model, other, ids, mask, tolerance=1e-5):
+    """Equal weights to the bit, and so equal logits; up to rounding, since kernels go by where in memory weights lie."""
+    ours, theirs = dict(model.named_parameters()), dict(other.named_parameters())
+    assert ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+    with torch.no_grad():
+        torch.testing.assert_close(run(model, ids, mask), run(other, ids, mask), rtol=tolerance, atol=tolerance)
+
+
 def encode(tokenizer, texts, **options):
     batch = tokenizer(texts, padding=True, return_tensors="pt", **options)
     return batch["input_ids"], batch["attention_mask"]

@@ -7,7 +7,7 @@ from real import load
 from transformers import AutoTokenizer, DataCollatorForSeq2Seq, DataCollatorWithPadding, Trainer, TrainingArguments
 
 import placevalue as pv
-from test_integration import check_rows, encode, run
+from test_integration import assert_same, check_rows, encode, run
 
 TEXTS = ["the cat had 12 apples", "3 boys gave 4.56 of 1999 apples in room12b", "no numbers", "7", "0.5 then 123456"]
 PROBLEMS = (
@@ -77,13 +77,13 @@ def test_ten_steps_then_the_checkpoint_gives_the_same_logits(name, tmp_path):
     assert not torch.equal(before, after) and after.isfinite().all()
     loaded, tokenizer2 = pv.from_pretrained(tmp_path / "checkpoint-10")
     assert torch.equal(encode(tokenizer2, TEXTS)[0], ids)
-    assert torch.equal(logits(loaded, ids, mask), after)
+    assert_same(loaded, model, ids, mask, 1e-4)
     check_rows(loaded, tokenizer2, ids, "weighted", 1e-6)
     auto = pv.attach(
         type(model).from_pretrained(tmp_path / "checkpoint-10").eval(),
         AutoTokenizer.from_pretrained(tmp_path / "checkpoint-10"),
     )
-    assert torch.equal(logits(auto, ids, mask), after)
+    assert_same(auto, model, ids, mask, 1e-4)
 
 
 def test_generation_greedy_and_with_beams(name):
@@ -126,7 +126,7 @@ def test_lora_trains_reloads_and_merges(name, order, tmp_path):
     check_rows(model.get_base_model(), tokenizer, ids, "weighted", 1e-6)
     if name != "minilm-l6":  # its new head is drawn anew when the base is loaded again
         loaded, _ = pv.from_pretrained(tmp_path / "run" / "checkpoint-10")
-        assert torch.equal(logits(loaded.eval(), ids, mask), wanted)
+        assert_same(loaded.eval(), model, ids, mask, 1e-4)
         del loaded
     merged = model.merge_and_unload()
     torch.testing.assert_close(logits(merged, ids, mask), wanted, rtol=1e-3, atol=1e-3)
