@@ -16,7 +16,8 @@ import oracle
 import placevalue as pv
 import placevalue.spans
 from placevalue.errors import AttachError, ConfigError
-from placevalue.integration import Fold, recorded_config
+from placevalue.folding import Fold
+from placevalue.integration import recorded_config
 from placevalue.tokenization import number_ids
 from zoo import _T5, CAUSAL, MODELS, SEQ2SEQ, build
 

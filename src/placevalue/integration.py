@@ -1,8 +1,8 @@
 """Attaching: every [AGG] embedding becomes its number's aggregate, in any Hugging Face model.
 
-A forward hook on the embedding module that reads the input computes the aggregate from the model's own digit
-embeddings in every forward pass, so gradients reach them. No module is added or renamed: state dicts, checkpoints
-and `generate` stay what they were.
+Hooks on the embedding compute the aggregate from the model's own digit embeddings in every forward pass, so gradients
+reach them (`folding` has the hooks). No module is added or renamed: state dicts, checkpoints and `generate` stay what
+they were.
 """
 
 import logging
@@ -24,7 +24,7 @@ from placevalue.adapters import (
 from placevalue.aggregation import AGGREGATIONS, Aggregation, find_aggregation
 from placevalue.config import Decimals, NumberConfig
 from placevalue.errors import AttachError, ConfigError
-from placevalue.spans import digit_tensor, find_digits
+from placevalue.folding import HOOKS, Fold, Guard, Keep, hang
 from placevalue.tokenization import SETTINGS, check_unchanged, number_ids, number_layout, probe_ids
 
 logger = logging.getLogger(__name__)
@@ -32,103 +32,6 @@ _STATE = "_placevalue"  # the attribute of an attached model
 _SEED = 0  # new rows are the same wherever a vocabulary is grown
 _LENGTH_FIRST = {"xlnet"}  # embed (length, batch)
 _NOISE = 0.1  # of the embeddings' own spread, around their mean
-
-
-def _spare_rows(ids: Tensor) -> int:
-    """How many rows of ids `(batch, length)` the ten digits take; none where a row is too short for a number."""
-    if ids.dim() != 2 or ids.shape[1] < 3:
-        return 0  # as in every step of cached generation
-    return -(-10 // ids.shape[1])
-
-
-class Extend:
-    """The forward pre-hook: has the ten digits embedded along with the ids, in spare rows below them.
-
-    So they get the module's own scaling and dtype, and a backward pass through one embedding call, not two, each of
-    which would make a gradient as large as the vocabulary.
-    """
-
-    def __init__(self, digits: tuple[int, ...]) -> None:
-        self.digits = digits
-
-    def __call__(self, _module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The module's arguments, with spare rows."""
-        name = next(iter(kwargs), "")
-        ids = args[0] if args else kwargs[name]
-        spare = _spare_rows(ids)
-        if not spare:
-            return None
-        digits = digit_tensor(self.digits, ids.device).to(ids.dtype)
-        rows = nn.functional.pad(digits, (0, spare * ids.shape[1] - 10), value=self.digits[0]).view(spare, -1)
-        longer = torch.cat([ids, rows])
-        return ((longer, *args[1:]), kwargs) if args else (args, kwargs | {name: longer})
-
-
-class Fold:
-    """The forward hook: takes the spare rows off again and puts each number's aggregate where its [AGG] stands."""
-
-    def __init__(self, config: NumberConfig, aggregation: str | Aggregation) -> None:
-        self.config = config
-        self.aggregation = aggregation
-
-    def __call__(self, _module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> Tensor:
-        """The embeddings `(batch, length, dim)` of ids `(batch, length)`, with every [AGG] folded."""
-        ids = args[0] if args else next(iter(kwargs.values()))
-        spare = _spare_rows(ids)
-        if not spare:
-            return output
-        digits = output[-spare:].flatten(0, 1)[:10]
-        return self.fold(ids[:-spare], digits, output[:-spare])
-
-    def fold(self, ids: Tensor, rows: Tensor, output: Tensor) -> Tensor:
-        """`output` with the aggregates of `rows`, the ten digit embeddings, at every [AGG] of `ids`."""
-        numbers = self.config.ids
-        digits = find_digits(ids, numbers, self.config.decimals, to=numbers.agg)
-        function = find_aggregation(self.aggregation) if isinstance(self.aggregation, str) else self.aggregation
-        exact = rows if rows.dtype == torch.float64 else rows.float()
-        with torch.autocast(output.device.type, enabled=False):
-            aggregates = function(digits, exact)
-        slots = torch.where(digits.mask, digits.numbers, 0)
-        found = torch.zeros_like(slots).scatter_add(1, slots, digits.mask.long()) > 0
-        here = (ids == numbers.agg) & found
-        return torch.where(here.unsqueeze(-1), aggregates.to(output.dtype), output)
-
-
-def _hang(embedding: nn.Module, fold: Fold) -> None:
-    """Hang both hooks on an embedding, unless they are there: two names may be one module."""
-    if any(isinstance(hook, Fold) for hook in embedding._forward_hooks.values()):
-        return
-    embedding.register_forward_pre_hook(Extend(fold.config.ids.digits), with_kwargs=True)
-    embedding.register_forward_hook(fold, with_kwargs=True)
-
-
-class Keep:
-    """A forward pre-hook on an embedding's owner: `resize_token_embeddings` and PEFT put another module there."""
-
-    def __init__(self, name: str, fold: Fold) -> None:
-        self.name = name
-        self.fold = fold
-
-    def __call__(self, owner: nn.Module, _args: tuple[Any, ...]) -> None:
-        """Hang the fold on whatever embeds ids now."""
-        _hang(getattr(owner, self.name), self.fold)
-
-
-class Guard:
-    """A forward pre-hook on the model: an adapter that was put on after `attach` may train nothing."""
-
-    def __init__(self) -> None:
-        self.checked: tuple[int, int] | None = None
-
-    def __call__(self, model: Any, _args: tuple[Any, ...]) -> None:
-        """Refuse such adapters before they are trained; look again only where an embedding has been replaced."""
-        if not model.training or torch.compiler.is_compiling():
-            return
-        reader = model.get_encoder() if model.config.is_encoder_decoder else model
-        current = id(model.get_input_embeddings()), id(reader.get_input_embeddings())
-        if current != self.checked:
-            refuse_adapter_faults(model)
-            self.checked = current
 
 
 @dataclass
@@ -192,7 +95,7 @@ def attach(
         fold = Fold(config, config.aggregation if aggregation is None else aggregation)
         for owner, name in readers(base):
             owner.register_forward_pre_hook(Keep(name, fold))
-            _hang(getattr(owner, name), fold)
+            hang(getattr(owner, name), fold)
     setattr(base, _STATE, state)
     setattr(base.config, SETTINGS, config.to_dict())
     note_model(tokenizer, config, bool(base.config.is_encoder_decoder))
@@ -216,7 +119,7 @@ def detach(model: nn.Module) -> nn.Module:
         )
     for module in model.modules():
         for hooks in (module._forward_hooks, module._forward_pre_hooks):
-            for key in [key for key, hook in hooks.items() if isinstance(hook, Extend | Fold | Keep | Guard)]:
+            for key in [key for key, hook in hooks.items() if isinstance(hook, HOOKS)]:
                 del hooks[key]
                 module._forward_hooks_with_kwargs.pop(key, None)
                 module._forward_pre_hooks_with_kwargs.pop(key, None)
