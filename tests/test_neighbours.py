@@ -65,6 +65,17 @@ def test_a_line_is_perfect_and_functions_of_ones_own_work():
     assert neighbourhood_f1(rows(), line, [1, 2, 3]) == {1: 1.0, 2: 1.0, 3: 1.0}
 
 
+def test_a_function_that_only_a_mirror_image_leaves_alone_is_no_class():
+    def ends(digits, embeddings):
+        middle = (digits.leading - 1) / 2
+        return digits.fold(1 + (digits.places - middle).abs(), embeddings)
+
+    vectors = number_vectors(rows(), ends, 3)
+    tolerance = 1e-9 * float(vectors.abs().max())
+    wanted = np.mean([brute_force(vectors, 10, n, tolerance) for n in range(100, 1000)])
+    assert neighbourhood_f1(rows(), ends, [1, 2, 3])[3] == pytest.approx(wanted, abs=1e-6)
+
+
 def test_few_dimensions_work():
     found = neighbourhood_f1(rows(dim=3), "weighted", [1, 2])
     assert 0 <= found[2] <= 1

@@ -220,18 +220,16 @@ def _configured(
             f"an aggregation was given, but the tokenizer's layout, token={layout.token!r}, has no [AGG] to hold it: "
             "make the tokenizer with token='agg', or leave the aggregation out"
         )
-    name = aggregation if isinstance(aggregation, str) else None
     if aggregation is None:
-        name = (recorded.aggregation if recorded else None) or "weighted"
-    if name is None:
-        name = _name_of(aggregation)
-    else:
+        aggregation = (recorded.aggregation if recorded else None) or "weighted"
+    name = aggregation if isinstance(aggregation, str) else _name_of(aggregation)
+    if isinstance(aggregation, str):
         find_aggregation(name)
     decimals = decimals or (recorded.decimals if recorded else "places")
     return NumberConfig(layout, ids, probe_ids(tokenizer), name if layout.token == "agg" else None, decimals)
 
 
-def _name_of(function: Any) -> str:
+def _name_of(function: Aggregation) -> str:
     """The name to record for a function of one's own: its entry in `AGGREGATIONS`, else what it is called."""
     for name, known in AGGREGATIONS.items():
         if known is function:

@@ -120,8 +120,7 @@ def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
         missing = [digit for digit, id_ in enumerate(digits) if id_ == -1 or digits.count(id_) > 1]
         raise TokenizerError(
             f"the digits {missing} have no id of their own in this {type(model).__name__} vocabulary: expected one "
-            "token for each of 0 to 9. Add them to the base tokenizer first, with tokenizer.add_tokens on a "
-            "vocabulary that lacks them, or choose another base"
+            "token for each of 0 to 9. Choose another base"
         )
     markers: dict[str, Any] = dict(marker_ids(tokenizer))
     pattern = number_layout(tokenizer).pattern
