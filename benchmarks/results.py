@@ -1,6 +1,5 @@
 """What a benchmark hands over: checks against targets, and a record that says where the figures come from."""
 
-import json
 import os
 import platform
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import placevalue
+from placevalue.storage import write_json
 
 FOLDER = Path(__file__).parent
 RECORDS = FOLDER / "records"
@@ -73,11 +73,7 @@ def write_record(name: str, outcome: Outcome, load_before: Sequence[float]) -> P
         "checks": [asdict(check) | {"passed": check.passed} for check in outcome.checks],
         "raw": outcome.raw,
     }
-    RECORDS.mkdir(exist_ok=True)
-    path = RECORDS / f"{name}.json"
-    beside = path.with_suffix(".json.partial")
-    beside.write_text(json.dumps(record, indent=1) + "\n")
-    return beside.replace(path)
+    return write_json(RECORDS / f"{name}.json", record)
 
 
 def _git_state() -> dict[str, Any]:

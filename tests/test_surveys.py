@@ -8,7 +8,7 @@ import torch
 from placevalue import AGGREGATIONS
 from placevalue.aggregation import FALL
 from placevalue.cli import main
-from placevalue.errors import CheckpointError
+from placevalue.errors import CheckpointError, DataError
 from placevalue.figures import draw_all, draw_carry, markdown
 from placevalue.neighbours import digits_of, number_vectors, search_vectors
 from placevalue.spans import Digits
@@ -63,7 +63,7 @@ def test_a_survey_is_taken_up_where_it_stopped(model, quick, tmp_path):
 
 def test_a_damaged_record_is_named(model, tmp_path):
     (tmp_path / "record.json").write_text("{")
-    with pytest.raises(CheckpointError, match="record.json is damaged"):
+    with pytest.raises(DataError, match=r"record\.json, line 1: not JSON"):
         survey(model, tmp_path / "record.json", print)
     (tmp_path / "record.json").write_text("{}")
     with pytest.raises(CheckpointError, match="schema None"):

@@ -23,3 +23,11 @@ class CheckpointError(PlacevalueError):
 
 class ModelError(PlacevalueError):
     """A model or tokenizer could not be found or fetched."""
+
+
+class DataError(PlacevalueError):
+    """A file of data or of records is missing, damaged, or not what it should be."""
+
+
+class TrainingError(PlacevalueError):
+    """A run cannot be trained, taken up again, or scored."""

@@ -4,7 +4,6 @@ A survey is a list of named parts. Each is measured once and written to the reco
 was finished and the next run goes on from there.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from placevalue.errors import CheckpointError, ModelError
 from placevalue.integration import attach
 from placevalue.models import load_model, load_tokenizer
 from placevalue.neighbours import Array, digits_of, natural_neighbours, number_vectors, search, search_vectors
+from placevalue.storage import read_json, write_json
 from placevalue.tokenization import number_ids, number_tokenizer
 
 SCHEMA = "placevalue/number-space/1"
@@ -73,7 +73,7 @@ def survey(name: str, record: Path, say: Say, names: list[str] | None = None) ->
             rows = load_digit_rows(name) if rows is None else rows
             found["parts"][part] = measure(rows)
             found["versions"] = _versions()
-            _write(record, found)
+            write_json(record, found)
     return found
 
 
@@ -215,19 +215,9 @@ def _versions() -> dict[str, str]:
 def _read(path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise CheckpointError(f"{path} is damaged ({error}): remove it, and the survey starts over") from None
+    found: dict[str, Any] = read_json(path)
     if found.get("schema") != SCHEMA:
         raise CheckpointError(
             f"{path} has the schema {found.get('schema')!r}, expected {SCHEMA!r}: choose another folder"
         )
     return found
-
-
-def _write(path: Path, record: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".part")
-    beside.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    beside.replace(path)
