@@ -11,7 +11,7 @@ from placevalue.aggregation import MAX_DIGITS
 def numbers_in(ids, number_ids):
     """Numbers of one row as (open position, [(character, position)], positions of [AGG])."""
     names = {id_: str(value) for value, id_ in enumerate(number_ids.digits)}
-    names |= dict(zip(number_ids.symbols, ".-,+eE", strict=True))
+    names |= dict(zip(number_ids.symbols, ".-,+eE", strict=False))
     extra = (number_ids.agg, number_ids.pause)
     found = []
     for start, token in enumerate(ids):
@@ -75,4 +75,30 @@ def aggregate(name, text, embeddings, decimals="places"):
         way = fraction + 0.3 * math.sin(2 * math.pi * fraction) / (2 * math.pi)
         point = (1 - way) * rows[digit] + way * rows[(digit + 1) % 10]
         total += min(leading, MAX_DIGITS) * 20.0 ** -(leading - 1 - place) * point
+    return total
+
+
+def number_cost(name, text, chances, rows, decimals="places"):
+    """The soft loss's r^2 for one number: `chances` has a dict from character to probability for each position.
+
+    Characters are digits and the point; `$` is anything else, and stands behind the last one of `text` too.
+    """
+    rows = rows.double()
+    rows = rows / (rows - rows.mean(0)).square().sum(1).mean().sqrt()
+    gold, written = aggregate(name, text, rows, decimals), [*text, "$"]
+
+    def cost(position, character):
+        variant = "".join(written[:position]) + character + "".join(written[position + 1 :])
+        head, point, tail = variant.partition("$")[0].partition(".")
+        return float((aggregate(name, head + point + tail.replace(".", ""), rows, decimals) - gold).square().sum())
+
+    substitutions = [cost(t, c) for t in range(len(text)) if text[t].isdigit() for c in "0123456789"]
+    total = 0.0
+    for position, chance in enumerate(chances):
+        for character, probability in chance.items():
+            right = written[position] if written[position] in "0123456789." else "$"
+            if character == right:
+                continue
+            another = 0 if character.isdigit() and right.isdigit() else max(substitutions)
+            total += probability * (cost(position, character) + another)
     return total

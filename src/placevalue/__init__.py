@@ -6,15 +6,19 @@ from placevalue.checkpoints import from_pretrained, load_number_tokenizer, save_
 from placevalue.encoding import encode_pairs, encode_questions, encode_texts
 from placevalue.errors import PlacevalueError
 from placevalue.integration import RequireAttached, attach, check_attached, detach, is_attached
+from placevalue.losses import AggregationLoss
 from placevalue.neighbours import neighbourhood_f1
 from placevalue.numerals import PATTERNS, Numeral, find_numerals
 from placevalue.tokenization import marker_ids, number_tokenizer
+from placevalue.trainers import AggregationLossMixin, log_parts
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AGGREGATIONS",
     "PATTERNS",
+    "AggregationLoss",
+    "AggregationLossMixin",
     "Numeral",
     "PlacevalueError",
     "RequireAttached",
@@ -28,6 +32,7 @@ __all__ = [
     "from_pretrained",
     "is_attached",
     "load_number_tokenizer",
+    "log_parts",
     "marker_ids",
     "neighbourhood_f1",
     "number_tokenizer",
