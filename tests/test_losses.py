@@ -274,6 +274,20 @@ class TestSoft:
         torch.testing.assert_close(loss({"logits": logits}, labels), before)
 
 
+    @pytest.mark.parametrize("gold", ["472", "0.05", "1999"])
+    @pytest.mark.parametrize("name", ["weighted", "interpolated"])
+    def test_alone_it_brings_undecided_logits_to_the_gold(self, name, gold):
+        model, tokenizer = attached()
+        loss = AggregationLoss(model, tokenizer, ce_weight=0, aggregation=name)
+        logits, labels = certain(model, tokenizer, gold, gold, height=0.0, dtype=torch.float32)
+        optimizer = torch.optim.Adam([logits.requires_grad_()], lr=0.3)
+        for _ in range(150):
+            optimizer.zero_grad()
+            loss({"logits": logits}, labels).backward()
+            optimizer.step()
+        assert logits.argmax(-1)[0, 1:-2].tolist() == labels[0, 1:-2].tolist()
+
+
 class TestHard:
     def test_only_the_digit_embeddings_get_a_gradient(self):
         model, tokenizer = attached()
