@@ -99,10 +99,13 @@ def bootstrap(values: Values, units: Units | None = None, draws: int = DRAWS, se
     return found
 
 
-def borders(drawn: Values) -> tuple[float, float]:
-    """The middle 95% of what was drawn, NaN left out."""
+def borders(drawn: Values) -> tuple[float, float] | tuple[None, None]:
+    """The middle 95% of what was drawn, NaN left out; none where nothing is left."""
+    present = drawn[~np.isnan(drawn)]
+    if not len(present):
+        return None, None
     tail = (1 - COVERAGE) / 2
-    low, high = np.quantile(drawn[~np.isnan(drawn)], [tail, 1 - tail])
+    low, high = np.quantile(present, [tail, 1 - tail])
     return float(low), float(high)
 
 

@@ -172,6 +172,7 @@ def _whole_digits(value: Decimal) -> int:
     return len(format(value.copy_abs(), "f").partition(".")[0])
 
 
+@lru_cache(maxsize=4096)
 def _significant(value: Decimal) -> str:
     return shortest_form(value.copy_abs()).replace(".", "").lstrip("0") or "0"
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -20,14 +21,22 @@ def plain(value: Any) -> Any:
 
 def find_faults(cls: type, values: Mapping[str, Any]) -> list[str]:
     """What keeps `values` from being the fields of a dataclass: unknown, missing and mistyped ones."""
-    hints, known = get_type_hints(cls), {field.name: field for field in fields(cls)}
+    known = _fields(cls)
     faults = [f"{key} is unknown" for key in values if key not in known]
-    for name, field in known.items():
+    for name, (hint, required) in known.items():
         if name in values:
-            faults += _faults(values[name], hints[name], name)
-        elif field.default is MISSING and field.default_factory is MISSING:
+            faults += _faults(values[name], hint, name)
+        elif required:
             faults.append(f"{name} is missing")
     return faults
+
+
+@lru_cache(maxsize=16)
+def _fields(cls: type) -> dict[str, tuple[Any, bool]]:
+    """Each field's type, and whether it must be given."""
+    hints = get_type_hints(cls)
+    required = {each.name: each.default is MISSING and each.default_factory is MISSING for each in fields(cls)}
+    return {name: (hints[name], needed) for name, needed in required.items()}
 
 
 def _faults(value: Any, hint: Any, path: str) -> list[str]:
