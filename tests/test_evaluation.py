@@ -196,6 +196,7 @@ def test_leaked_scores_are_refused_and_an_override_shows_in_the_record(tmp_path)
     assert found.override_leakage and "1,104" in found.notes[0]
     clean = evaluate(write_folder(tmp_path / "clean"), allow_leakage=True)
     assert not clean.override_leakage, "nothing was overridden"
+    assert evaluate(write_folder(tmp_path / "before", override_leakage=True)).override_leakage, "when predicting"
 
 
 @pytest.mark.parametrize("hidden", ["set", "id", "data"])

@@ -147,7 +147,7 @@ def evaluate(
         config=config | {"predictions_sha256": file_hash(predicted.file)},
         **score_rows(predicted.rows, draws, seed, room),
         notes=(*leakage.overridden, *leakage.notes, *unknown),
-        override_leakage=bool(leakage.overridden),
+        override_leakage=bool(leakage.overridden) or (record is not None and record.override_leakage),
         provenance=provenance(),
     )
     out = predicted.file.parent / SCORE_RECORD if out is None and record else out

@@ -79,9 +79,9 @@ def read_answer(gold: str, predicted: str, reachable: bool | None = None, max_an
         max_answer: The target tokens that were allowed; decides where `reachable` is None, by `answer_tokens`.
     """
     gold, predicted = gold.strip(), predicted.strip()
-    tokens = answer_tokens(gold)
-    if reachable is None and max_answer is not None and tokens is not None:
-        reachable = tokens <= max_answer
+    if reachable is None and max_answer is not None:
+        tokens = answer_tokens(gold)
+        reachable = None if tokens is None else tokens <= max_answer
     values = {name: extract(predicted) for name, extract in EXTRACTIONS.items()}
     return Answered(gold, predicted, whole_number(gold), values, reachable)
 
