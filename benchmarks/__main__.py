@@ -3,10 +3,15 @@
 import argparse
 import os
 
-from benchmarks import attach, neighbours, tokenisation
+from benchmarks import attach, neighbours, scoring, tokenisation
 from benchmarks.results import print_table, write_record
 
-BENCHMARKS = {"tokenisation": tokenisation.run, "attach": attach.run, "neighbours": neighbours.run}
+BENCHMARKS = {
+    "tokenisation": tokenisation.run,
+    "attach": attach.run,
+    "neighbours": neighbours.run,
+    "scoring": scoring.run,
+}
 
 
 def main() -> int:

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import placevalue
+from placevalue.records import git_state
 from placevalue.storage import write_json
 
 FOLDER = Path(__file__).parent
@@ -68,24 +68,9 @@ def write_record(name: str, outcome: Outcome, load_before: Sequence[float]) -> P
         "config": outcome.config,
         "versions": {"python": platform.python_version(), "placevalue": placevalue.__version__}
         | {package: version(package) for package in ("torch", "transformers", "tokenizers")},
-        "git": _git_state(),
+        "git": git_state(),
         "cpu": {"count": os.cpu_count(), "machine": platform.machine(), "load_before": list(load_before)},
         "checks": [asdict(check) | {"passed": check.passed} for check in outcome.checks],
         "raw": outcome.raw,
     }
     return write_json(RECORDS / f"{name}.json", record)
-
-
-def _git_state() -> dict[str, Any]:
-    """The commit that was measured, and whether anything but the records differs from it; absent outside git."""
-
-    def git(*arguments: str) -> str:
-        return subprocess.run(
-            ["git", *arguments], cwd=FOLDER, capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    try:
-        changed = git("status", "--porcelain", "--", ":/", f":(exclude){RECORDS.name}")
-        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(changed)}
-    except (OSError, subprocess.CalledProcessError):
-        return {}

@@ -102,3 +102,32 @@ def number_cost(name, text, chances, rows, decimals="places"):
             another = 0 if character.isdigit() and right.isdigit() else max(substitutions)
             total += probability * (cost(position, character) + another)
     return total
+
+
+def levenshtein(one, other):
+    """Edit distance, row by row of the textbook's table."""
+    above = list(range(len(other) + 1))
+    for i, left in enumerate(one, 1):
+        row = [i]
+        for j, right in enumerate(other, 1):
+            row.append(min(above[j] + 1, row[-1] + 1, above[j - 1] + (left != right)))
+        above = row
+    return above[-1]
+
+
+def bootstrap_interval(values, units, draws):
+    """Percentile interval of a mean: `draws` has, for each resample, how often each unit was drawn."""
+    means = []
+    for counts in draws:
+        drawn = [v for unit, times in enumerate(counts) for _ in range(int(times)) for v, u in zip(values, units, strict=True) if u == unit]  # fmt: skip
+        drawn = [value for value in drawn if not math.isnan(value)]
+        if drawn:
+            means.append(sum(drawn) / len(drawn))
+    means.sort()
+
+    def quantile(share):
+        at = share * (len(means) - 1)
+        below, above = math.floor(at), math.ceil(at)
+        return means[below] + (at - below) * (means[above] - means[below])
+
+    return quantile(0.025), quantile(0.975)

@@ -273,7 +273,6 @@ class TestSoft:
             model.shared.weight[list(number_ids(tokenizer).digits)] *= 0.01
         torch.testing.assert_close(loss({"logits": logits}, labels), before)
 
-
     @pytest.mark.parametrize("gold", ["472", "0.05", "1999"])
     @pytest.mark.parametrize("name", ["weighted", "interpolated"])
     def test_alone_it_brings_undecided_logits_to_the_gold(self, name, gold):

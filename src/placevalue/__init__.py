@@ -5,8 +5,13 @@ from placevalue.aggregation import AGGREGATIONS, per_number, place_weights
 from placevalue.checkpoints import from_pretrained, load_number_tokenizer, save_pretrained
 from placevalue.encoding import encode_pairs, encode_questions, encode_texts
 from placevalue.errors import PlacevalueError
+from placevalue.evaluation import evaluate
 from placevalue.integration import RequireAttached, attach, check_attached, detach, is_attached
+<<<<<<< HEAD
 from placevalue.losses import AggregationLoss
+=======
+from placevalue.metrics import METRICS
+>>>>>>> metrics
 from placevalue.neighbours import neighbourhood_f1
 from placevalue.numerals import PATTERNS, Numeral, find_numerals
 from placevalue.tokenization import marker_ids, number_tokenizer
@@ -16,6 +21,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AGGREGATIONS",
+    "METRICS",
     "PATTERNS",
     "AggregationLoss",
     "AggregationLossMixin",
@@ -28,6 +34,7 @@ __all__ = [
     "encode_pairs",
     "encode_questions",
     "encode_texts",
+    "evaluate",
     "find_numerals",
     "from_pretrained",
     "is_attached",

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, get_args
 
 from placevalue.config import Decimals, Position, Token
 from placevalue.errors import PlacevalueError
+from placevalue.evaluation import compare, evaluate, load_predictions
+from placevalue.intervals import DRAWS
+from placevalue.metrics import METRICS
 from placevalue.models import PRETRAINED, fetch_model, load_tokenizer
+from placevalue.scoreboards import SHOWN, comparison_table, score_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -126,6 +130,37 @@ def _survey(options: argparse.Namespace, console: "Console") -> None:
     console.print(f"wrote {options.out / 'README.md'} and {len(files)} figures in {folder}")
 
 
+def _define_evaluate(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a folder of predictions, or a JSONL file")
+    verb.add_argument("--compare", action="store_true", help="test two runs on the same problems against each other")
+    verb.add_argument("--allow-leakage", action="store_true", help="score models on problems that they have seen")
+    verb.add_argument("--draws", type=int, default=DRAWS, help="resamples behind the intervals")
+    verb.add_argument("--seed", type=int, default=0, help="makes the resamples")
+    verb.add_argument(
+        "--max-answer", type=int, metavar="TOKENS", help="target tokens, where the predictions do not say"
+    )
+    verb.add_argument("--metrics", nargs="+", choices=list(METRICS), default=SHOWN, metavar="NAME", help="what to show")
+    verb.add_argument("--out", type=Path, metavar="FILE", help="where the record goes; score.json in the folder if not")
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    """Score predictions by set and operation, with intervals; with --compare, test two runs against each other."""
+    if options.compare and len(options.paths) != 2:
+        raise PlacevalueError(f"--compare takes two paths, and {len(options.paths)} were given")
+    if options.out is not None and len(options.paths) > 1:
+        raise PlacevalueError("--out takes one path: leave it out and each folder gets its own score.json")
+    console = _console()
+    settings = (options.out, options.draws, options.seed, options.allow_leakage, options.max_answer)
+    records = [evaluate(path, *settings) for path in options.paths]
+    for path, record in zip(options.paths, records, strict=True):
+        console.print(score_table(record, str(path), options.metrics))
+        for note in record.notes:
+            console.print(f"note: {note}", markup=False)
+    if options.compare:
+        first, second = map(load_predictions, options.paths)
+        console.print(comparison_table(compare(first, second, options.draws, options.seed), *map(str, options.paths)))
+
+
 def _console(record: bool = False) -> "Console":
     try:
         from rich.console import Console
@@ -138,6 +173,7 @@ VERBS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argp
     "inspect": (_define_inspect, _inspect),
     "fetch": (_define_fetch, _fetch),
     "neighbours": (_define_neighbours, _neighbours),
+    "evaluate": (_define_evaluate, _evaluate),
 }
 
 if __name__ == "__main__":

@@ -1,0 +1,79 @@
+"""Values held against type hints: every fault of a JSON object at once, each by its dotted path."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+_SCALARS = {str: "a text", int: "a whole number", float: "a finite number", bool: "true or false", NoneType: "null"}
+
+
+def plain(value: Any) -> Any:
+    """A copy in which mappings are dicts and sequences are lists, as JSON has them; the rest as it is."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def find_faults(cls: type, values: Mapping[str, Any]) -> list[str]:
+    """What keeps `values` from being the fields of a dataclass: unknown, missing and mistyped ones."""
+    known = _fields(cls)
+    faults = [f"{key} is unknown" for key in values if key not in known]
+    for name, (hint, required) in known.items():
+        if name in values:
+            faults += _faults(values[name], hint, name)
+        elif required:
+            faults.append(f"{name} is missing")
+    return faults
+
+
+@lru_cache(maxsize=16)
+def _fields(cls: type) -> dict[str, tuple[Any, bool]]:
+    """Each field's type, and whether it must be given."""
+    hints = get_type_hints(cls)
+    required = {each.name: each.default is MISSING and each.default_factory is MISSING for each in fields(cls)}
+    return {name: (hints[name], needed) for name, needed in required.items()}
+
+
+def _faults(value: Any, hint: Any, path: str) -> list[str]:
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return _json_faults(value, path)
+    if origin in (Union, UnionType):
+        return [] if value is None and NoneType in inner else _faults(value, inner[0], path)
+    if origin is dict:
+        if not isinstance(value, dict):
+            return [_expected("an object", value, path)]
+        named = [_expected("a text as key", key, path) for key in value if not isinstance(key, str)]
+        return named + [fault for key, item in value.items() for fault in _faults(item, inner[1], f"{path}.{key}")]
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            return [_expected("a list", value, path)]
+        return [fault for index, item in enumerate(value) for fault in _faults(item, inner[0], f"{path}[{index}]")]
+    return [] if _is(value, hint) else [_expected(_SCALARS[hint], value, path)]
+
+
+def _is(value: Any, kind: type) -> bool:
+    if isinstance(value, bool):
+        return kind is bool
+    if kind is float:
+        return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, kind)
+
+
+def _json_faults(value: Any, path: str) -> list[str]:
+    if isinstance(value, dict):
+        return _faults(value, dict[str, Any], path)
+    if isinstance(value, list | tuple):
+        return _faults(value, tuple[Any, ...], path)
+    fits = any(_is(value, kind) for kind in (str, float, bool, NoneType))
+    return [] if fits else [_expected("a JSON value (finite where it is a number)", value, path)]
+
+
+def _expected(what: str, value: Any, path: str) -> str:
+    found = repr(value)
+    return f"{path}: expected {what}, found {found if len(found) <= 40 else found[:37] + '...'}"
