@@ -7,11 +7,8 @@ from placevalue.encoding import encode_pairs, encode_questions, encode_texts
 from placevalue.errors import PlacevalueError
 from placevalue.evaluation import evaluate
 from placevalue.integration import RequireAttached, attach, check_attached, detach, is_attached
-<<<<<<< HEAD
 from placevalue.losses import AggregationLoss
-=======
 from placevalue.metrics import METRICS
->>>>>>> metrics
 from placevalue.neighbours import neighbourhood_f1
 from placevalue.numerals import PATTERNS, Numeral, find_numerals
 from placevalue.tokenization import marker_ids, number_tokenizer
