@@ -26,6 +26,7 @@ def encode_pairs(
     max_question: int | None = None,
     max_answer: int | None = None,
     separator: str = "\n",
+    plain: bool = False,
 ) -> list[Example]:
     """Examples for a Trainer: `input_ids`, `attention_mask` and `labels`, with the loss on the answer only.
 
@@ -37,6 +38,7 @@ def encode_pairs(
         max_question: Cut questions at this many tokens; a warning says how many were.
         max_answer: Likewise for answers.
         separator: For decoder-only models, what stands between question and answer.
+        plain: Take a tokenizer that writes numbers in its own way, to compare with.
 
     Example:
         >>> data = encode_pairs(tokenizer, ["2 + 2?"], ["4"])  # doctest: +SKIP
@@ -45,13 +47,13 @@ def encode_pairs(
         raise ConfigError("questions and answers are lists of texts: put a single text into a list")
     if len(questions) != len(answers):
         raise ConfigError(f"{len(questions)} questions and {len(answers)} answers were given: expected as many of each")
-    if number_layout(tokenizer).token == "agg" and "aggregation" not in tokenizer.init_kwargs[SETTINGS]:
+    if not plain and number_layout(tokenizer).token == "agg" and "aggregation" not in tokenizer.init_kwargs[SETTINGS]:
         logger.warning("the tokenizer writes [AGG], and no model is attached to it yet: attach one before training")
     two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
     prompts = encode_questions(
-        tokenizer, questions, encoder_decoder=two_part, max_question=max_question, separator=separator
+        tokenizer, questions, encoder_decoder=two_part, max_question=max_question, separator=separator, plain=plain
     )
-    targets = _encode_answers(tokenizer, answers, two_part, max_answer)
+    targets = _encode_answers(tokenizer, answers, two_part, max_answer, plain)
     if two_part:
         return [{**prompt, "labels": target} for prompt, target in zip(prompts, targets, strict=True)]
     return [
@@ -71,6 +73,7 @@ def encode_questions(
     encoder_decoder: bool | None = None,
     max_question: int | None = None,
     separator: str = "\n",
+    plain: bool = False,
 ) -> list[Example]:
     """Questions exactly as `encode_pairs` writes them, ready for `generate` after `tokenizer.pad`."""
     two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
@@ -82,7 +85,20 @@ def encode_questions(
         raise ConfigError(f"max_question={max_question} leaves no room for a question: give at least {1 - room} more")
     bodies = _ids(tokenizer, questions)
     _warn_cut("questions", bodies, room, max_question)
-    return [_example(before + _cut(tokenizer, body, room) + after) for body in bodies]
+    markers = {} if plain else marker_ids(tokenizer)
+    return [_example(before + _cut(markers, body, room) + after) for body in bodies]
+
+
+def answer_lengths(
+    tokenizer: PreTrainedTokenizerBase,
+    answers: Sequence[str],
+    *,
+    encoder_decoder: bool | None = None,
+    plain: bool = False,
+) -> list[int]:
+    """How many tokens `encode_pairs` needs for each answer, its end included: what `max_answer` must allow."""
+    two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
+    return [len(target) for target in _encode_answers(tokenizer, answers, two_part, None, plain)]
 
 
 def encode_texts(
@@ -103,15 +119,14 @@ def encode_texts(
     bodies = _ids(tokenizer, texts)
     _warn_cut("texts", bodies, room, max_length)
     silent = {markers["agg"], markers["pause"]}
-    cut = [before + _cut(tokenizer, body, room) + after for body in bodies]
+    cut = [before + _cut(markers, body, room) + after for body in bodies]
     return [{**_example(ids), "labels": [IGNORED if i in silent else i for i in ids]} for ids in cut]
 
 
 def _encode_answers(
-    tokenizer: PreTrainedTokenizerBase, answers: Sequence[str], two_part: bool, max_answer: int | None
+    tokenizer: PreTrainedTokenizerBase, answers: Sequence[str], two_part: bool, max_answer: int | None, plain: bool
 ) -> list[list[int]]:
-    markers = marker_ids(tokenizer)
-    unwritten = {markers["agg"], markers["pause"]}
+    unwritten = set() if plain else {marker_ids(tokenizer)[name] for name in ("agg", "pause")}
     end = tokenizer.eos_token_id
     if end is None:
         raise TokenizerError("the tokenizer has no eos_token, which ends every answer: set tokenizer.eos_token")
@@ -140,15 +155,15 @@ def _around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
     return whole[:at], whole[at + len(body) :]
 
 
-def _cut(tokenizer: PreTrainedTokenizerBase, ids: list[int], room: int | None) -> list[int]:
+def _cut(markers: dict[str, int], ids: list[int], room: int | None) -> list[int]:
     """The first tokens of a text; a number that would be cut through is left out, since its value would be another."""
     if room is None or len(ids) <= room:
         return ids
-    markers, kept = marker_ids(tokenizer), ids[:room]
+    kept = ids[:room]
     for index in reversed(range(room)):
-        if kept[index] == markers["close"]:
+        if kept[index] == markers.get("close"):
             break
-        if kept[index] == markers["open"]:
+        if kept[index] == markers.get("open"):
             return kept[:index]
     return kept
 

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 _SCALARS = {str: "a text", int: "a whole number", float: "a finite number", bool: "true or false", NoneType: "null"}
 
@@ -19,16 +19,28 @@ def plain(value: Any) -> Any:
     return value
 
 
-def find_faults(cls: type, values: Mapping[str, Any]) -> list[str]:
+def find_faults(cls: type, values: Mapping[str, Any], path: str = "") -> list[str]:
     """What keeps `values` from being the fields of a dataclass: unknown, missing and mistyped ones."""
     known = _fields(cls)
-    faults = [f"{key} is unknown" for key in values if key not in known]
+    faults = [f"{path}{key} is unknown" for key in values if key not in known]
     for name, (hint, required) in known.items():
         if name in values:
-            faults += _faults(values[name], hint, name)
+            faults += _faults(values[name], hint, path + name)
         elif required:
-            faults.append(f"{name} is missing")
+            faults.append(f"{path}{name} is missing")
     return faults
+
+
+def build(cls: Any, values: Mapping[str, Any]) -> Any:
+    """A dataclass from values without faults, other dataclasses in it and tuples included."""
+    made = {}
+    for name, (hint, _) in _fields(cls).items():
+        if name in values:
+            value = values[name]
+            if is_dataclass(hint):
+                value = build(hint, value)
+            made[name] = tuple(value) if isinstance(value, list) else value
+    return cls(**made)
 
 
 @lru_cache(maxsize=16)
@@ -43,6 +55,12 @@ def _faults(value: Any, hint: Any, path: str) -> list[str]:
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
         return _json_faults(value, path)
+    if is_dataclass(hint):
+        if not isinstance(value, Mapping):
+            return [_expected("an object", value, path)]
+        return find_faults(hint, value, f"{path}.")  # type: ignore[arg-type]
+    if origin is Literal:
+        return [] if value in inner else [_expected(f"one of {', '.join(map(str, inner))}", value, path)]
     if origin in (Union, UnionType):
         return [] if value is None and NoneType in inner else _faults(value, inner[0], path)
     if origin is dict:
