@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -116,9 +117,13 @@ def _run(program: Program, columns: Mapping[int, Column], scale: int) -> tuple[C
             if step == "/":
                 exists &= np.asarray(right[0] != 0, dtype=bool)
             stack.append(_combine(step, left, right))
-    numerator, denominator = (np.broadcast_to(part, exists.shape).astype(first.dtype) for part in stack.pop())
-    denominator[~exists] = 1
-    return np.where(denominator < 0, -numerator, numerator), np.abs(denominator), exists
+    numerator, denominator = (_as_column(part, first) for part in stack.pop())
+    negative = denominator < 0
+    return np.where(negative, -numerator, numerator), np.where(exists, np.abs(denominator), 1), exists
+
+
+def _as_column(part: Any, like: Column) -> Column:
+    return part if isinstance(part, np.ndarray) else np.full_like(like, part)
 
 
 def _combine(step: str, left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -134,9 +139,10 @@ def _combine(step: str, left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[
     return (top + other_top if step == "+" else top - other_top), below
 
 
+@cache
 def _bound(program: Program, scale: int, largest: int) -> int:
     """No integer met on the way is larger: all is added, nothing is below 1, so what is met never shrinks again."""
-    steps = [max(abs(step), Fraction(1)) if isinstance(step, Fraction) else step for step in program.steps]
+    steps = [abs(step) or Fraction(1) if isinstance(step, Fraction) else step for step in program.steps]
     growing = Program(tuple("+" if step == "-" else step for step in steps if step != NEGATE))
     columns = {number: np.array([max(largest, 1)], dtype=object) for number in program.numbers}
     numerator, denominator, _ = _run(growing, columns or {0: np.array([1], dtype=object)}, scale)
