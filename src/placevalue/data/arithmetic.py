@@ -118,8 +118,11 @@ def _run(program: Program, columns: Mapping[int, Column], scale: int) -> tuple[C
                 exists &= np.asarray(right[0] != 0, dtype=bool)
             stack.append(_combine(step, left, right))
     numerator, denominator = (_as_column(part, first) for part in stack.pop())
-    negative = denominator < 0
-    return np.where(negative, -numerator, numerator), np.where(exists, np.abs(denominator), 1), exists
+    if not exists.all():
+        denominator = np.where(exists, denominator, 1)
+    if (negative := denominator < 0).any():
+        numerator, denominator = np.where(negative, -numerator, numerator), np.abs(denominator)
+    return numerator, denominator, exists
 
 
 def _as_column(part: Any, like: Column) -> Column:

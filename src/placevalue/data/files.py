@@ -98,10 +98,9 @@ def _record_of(path: Path) -> dict[str, Any] | None:
     if not beside.is_file():
         return None
     record = read_json(beside)
-    ours = (
-        isinstance(record, dict) and isinstance(record.get("sources"), list) and isinstance(record.get("files"), dict)
-    )
-    return record if ours and path.name in record["files"] else None
+    if isinstance(record, dict) and isinstance(record.get("sources"), list) and path.name in record.get("files", {}):
+        return record
+    return None
 
 
 def _values(row: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -18,16 +18,13 @@ class Corpus:
     about: str
     parts: tuple[str, ...]
     source: str
-    """The corpus that the text comes from."""
-    origin: str
+    """The corpus that the text comes from, and the folder it lies in."""
 
 
 CORPORA = {
-    "mawps": Corpus(
-        "MAWPS, a seeded split", tuple(SPLITS), "mawps", "LYH-YF/MWPToolkit; Koncel-Kedziorski et al. 2016"
-    ),
-    "mawps-dedup": Corpus("MAWPS, no question twice", tuple(SPLITS), "mawps", "as above"),
-    "fermat": Corpus("FERMAT's test sets", FERMAT_SETS, "fermat", "jasivan/FERMAT; Sivakumar and Moosavi 2023"),
+    "mawps": Corpus("MAWPS, a seeded split", tuple(SPLITS), "mawps"),
+    "mawps-dedup": Corpus("MAWPS without questions that a later part asks word for word", tuple(SPLITS), "mawps"),
+    "fermat": Corpus("FERMAT's test sets", FERMAT_SETS, "fermat"),
 }
 
 

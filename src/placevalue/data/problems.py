@@ -50,9 +50,13 @@ def to_dataset(problems: Iterable[Problem]) -> "Dataset":
 
 def to_json_lines(problems: Iterable[Problem]) -> str:
     """One JSON object a line, with every field."""
-    write = json.JSONEncoder(ensure_ascii=False).encode
-    lines = [write({name: getattr(problem, name) for name in FIELDS}) for problem in problems]
-    return "".join(line + "\n" for line in lines)
+    write = json.encoder.encode_basestring
+    lines = []
+    for problem in problems:
+        values = ((name, getattr(problem, name)) for name in FIELDS)
+        pairs = [f'"{name}": {"null" if value is None else write(value)}' for name, value in values]
+        lines.append("{" + ", ".join(pairs) + "}\n")
+    return "".join(lines)
 
 
 def checksum(problems: Iterable[Problem]) -> str:

@@ -12,8 +12,8 @@ of numbers has a stream of its own, read row by row until enough rows are accept
 import csv
 import os
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -42,21 +42,23 @@ MOST_ROWS, MOST_DRAWS = 2**14, 10**6
 class FermatConfig:
     """What FERMAT's generated sets are made of."""
 
-    size: int = 200_000
-    """Rows in train."""
-    dev_size: int = 1_000
-    """Rows in dev."""
-    seed: int = 42
-    """Where the draws start."""
-    large: Large = "paper"
-    """Large integers end at 100,000 (paper: its text) or at 999,999 (script: the published script)."""
-    answers: Answers = "short"
-    """Answers of more than 15 characters are drawn anew (short, as the script does) or rounded to 6 decimals."""
+    size: int = field(default=200_000, metadata={"help": "how many rows train has"})
+    dev_size: int = field(default=1_000, metadata={"help": "how many rows dev has"})
+    seed: int = field(default=42, metadata={"help": "where the draws start"})
+    large: Large = field(
+        default="paper",
+        metadata={"help": "large integers end at 100,000 (the paper's text) or at 999,999 (the published script)"},
+    )
+    answers: Answers = field(
+        default="short",
+        metadata={"help": "draw anew what has over 15 characters (the published script), or round to 6 decimals"},
+    )
 
     def __post_init__(self) -> None:
-        faults = [f"{name}={value!r}: expected an integer from {least} up"
-                  for name, value, least in (("size", self.size, 1), ("dev_size", self.dev_size, 0), ("seed", self.seed, 0))
-                  if not isinstance(value, int) or value < least]  # fmt: skip
+        faults = []
+        for name, number, least in (("size", self.size, 1), ("dev_size", self.dev_size, 0), ("seed", self.seed, 0)):
+            if not isinstance(number, int) or number < least:
+                faults.append(f"{name}={number!r}: expected an integer from {least} up")
         for name, value, known in (("large", self.large, Large), ("answers", self.answers, Answers)):
             if value not in get_args(known):
                 faults.append(f"{name}={value!r}: expected one of {', '.join(get_args(known))}")
@@ -72,7 +74,7 @@ class NumberClass:
     decimals: int
     low: int
     high: int
-    """Both ends included. Numbers with decimals end, with equal chance, at 1, 10, 100 or 1000 of these 1000."""
+    """Both ends included. A number with decimals lies, with equal chance, between 0 and 1, 10, 100 or 1000."""
 
 
 def number_classes(large: Large) -> tuple[NumberClass, ...]:
@@ -87,12 +89,11 @@ def number_classes(large: Large) -> tuple[NumberClass, ...]:
 
 @dataclass(frozen=True)
 class Template:
-    """A question with gaps, and what to compute."""
+    """A question with `num1` .. `numN` where numbers go, and what to compute."""
 
     line: int
     """Its line in the published `templates.csv`."""
     question: str
-    """With `{num1}` where `num1` goes."""
     equation: str
     program: Program
     shown: tuple[int, ...]
@@ -117,16 +118,17 @@ def read_templates(text: str | None = None) -> list[Template]:
         question, arithmetic = row[0].strip(), "".join(row[1].split())
         shown = tuple(sorted({int(number) for number in NAME.findall(question)}))
         program = parse_expression(row[1], where)
-        templates.append(Template(reader.line_num, _gaps(question), _gaps(arithmetic), program, shown))
+        templates.append(Template(reader.line_num, question, arithmetic, program, shown))
     return templates
 
 
-def _gaps(text: str) -> str:
-    return NAME.sub(r"{num\1}", text.replace("{", "{{").replace("}", "}}"))
+def _with_gaps(text: str, shown: tuple[int, ...]) -> str:
+    """For `str.format` with the shown numbers in order."""
+    return NAME.sub(lambda name: f"{{{shown.index(int(name[1]))}}}", text.replace("{", "{{").replace("}", "}}"))
 
 
 def generate_fermat(
-    config: FermatConfig, progress: Callable[[int], Any] = lambda rows: None
+    config: FermatConfig, progress: Callable[[int], Any] = lambda _rows: None
 ) -> dict[str, list[Problem]]:
     """Draw `dev` and `train`; `progress` is told how many rows came to be.
 
@@ -141,7 +143,7 @@ def generate_fermat(
 
 
 def write_fermat(
-    config: FermatConfig, folder: str | os.PathLike[str], progress: Callable[[int], Any] = lambda rows: None
+    config: FermatConfig, folder: str | os.PathLike[str], progress: Callable[[int], Any] = lambda _rows: None
 ) -> dict[str, Any]:
     """Write `train.jsonl`, `dev.jsonl` and, last, `data.json`: the settings, counts and checksums, also returned."""
     parts = generate_fermat(config, progress)
@@ -202,38 +204,40 @@ def _fill(
     template: Template, numbers: NumberClass, count: int, bits: np.random.PCG64, answers: Answers, held_out: set[str]
 ) -> list[tuple[str, str, str]]:
     """Question, answer and equation of the first `count` rows of a stream that are accepted."""
+    question, equation = (_with_gaps(text, template.shown) for text in (template.question, template.equation))
     found: list[tuple[str, str, str]] = []
-    names = [f"num{number}" for number in template.shown]
     drawn, accepted = 0, 0
     while len(found) < count:
         if drawn > MOST_DRAWS * count:
             raise DataError(f"templates.csv, line {template.line}: no answer with {numbers.name} in {drawn:,} draws")
         missing = count - len(found)
         block = min(MOST_ROWS, missing + missing * drawn // max(accepted, 1))
-        table = _draw(bits.random_raw(block * len(template.shown)), numbers).reshape(block, -1)
+        block += block % 2  # no draw is split between blocks
+        table = _draw(bits, block * len(template.shown), numbers).reshape(block, -1)
         columns = dict(zip(template.shown, table.T, strict=True))
         rows, texts = _answers(template.program, columns, numbers, answers)
         drawn, accepted = drawn + block, accepted + len(rows)
         for written, answer in zip(_write(table[rows], numbers.decimals), texts, strict=True):
-            gaps = dict(zip(names, written, strict=True))
-            question = template.question.format_map(gaps)
-            if question not in held_out:
-                found.append((question, answer, template.equation.format_map(gaps)))
+            asked = question.format(*written)
+            if asked not in held_out:
+                found.append((asked, answer, equation.format(*written)))
     return found[:count]
 
 
-def _draw(raw: Column, numbers: NumberClass) -> Column:
-    """From 64 random bits to an integer: the upper 44 times the span, shifted; the lowest two choose among four spans.
+def _draw(bits: np.random.PCG64, count: int, numbers: NumberClass) -> Column:
+    """Two integers from each 64 random bits, upper half first: 30 of the 32 times the span, shifted.
 
-    With decimals, twice as many steps are drawn as there are numbers, and two make a number: what rounding a fraction
-    of the span does, 0 and the end getting half the chance of the others.
+    With decimals, the lowest two bits choose among four spans, twice as many steps are drawn as there are numbers, and
+    two make a number: what rounding a fraction of the span does, 0 and the end getting half the chance of the others.
     """
-    fine = raw >> np.uint64(20)
+    raw = bits.random_raw(count // 2)
+    halves = np.stack([raw >> np.uint64(32), raw & np.uint64(2**32 - 1)], axis=1).reshape(-1)
+    fine = halves >> np.uint64(2)
     if not numbers.decimals:
-        return (fine * np.uint64(numbers.high - numbers.low + 1) >> np.uint64(44)).astype(np.int64) + numbers.low
+        return (fine * np.uint64(numbers.high - numbers.low + 1) >> np.uint64(30)).astype(np.int64) + numbers.low
     ends = np.array([2 * 10**power * 10**numbers.decimals for power in range(4)], dtype=np.uint64)
-    steps = fine * ends[raw & np.uint64(3)] >> np.uint64(44)
-    return ((steps + np.uint64(1)) // np.uint64(2)).astype(np.int64)
+    steps = fine * ends[halves & np.uint64(3)] >> np.uint64(30)
+    return ((steps + np.uint64(1)) >> np.uint64(1)).astype(np.int64)
 
 
 def _answers(
@@ -242,9 +246,12 @@ def _answers(
     """The rows with an answer above 0 that can be written, and how."""
     scale = 10**numbers.decimals
     top, below, exists = evaluate_columns(program, columns, scale, numbers.high * scale)
-    rows = np.flatnonzero(exists & (top > 0))
-    if answers == "short" and len(rows):
-        rows = rows[_ends_early(top[rows], below[rows])]
+    accepted = exists & (top > 0)
+    if answers == "short":
+        accepted &= _ends_early(top, below)
+    rows = np.flatnonzero(accepted)
+    if answers == "short":
+        rows = rows[top[rows] // below[rows] < 10**MOST_DECIMALS]
     decimals = MOST_DECIMALS if answers == "short" else ROUNDED_DECIMALS
     texts = [_write_answer(*pair, decimals) for pair in zip(top[rows].tolist(), below[rows].tolist(), strict=True)]
     fits = [text != "0.0" and (answers == "rounded" or len(text) <= LONGEST_ANSWER) for text in texts]
@@ -252,14 +259,14 @@ def _answers(
 
 
 def _ends_early(top: Column, below: Column) -> Column:
-    """Where a quotient has at most 13 digits before the point and at most 13 after it."""
+    """Where a quotient has at most 13 decimals."""
     rest = top % below
     step = len(str(2**63 // int(below.max()))) - 1  # how many digits at once leave the remainder within 64 bits
     if step < 1:
         rest, below, step = rest.astype(object), below.astype(object), MOST_DECIMALS
     for digits in [step] * (MOST_DECIMALS // step) + [MOST_DECIMALS % step]:
         rest = rest * 10**digits % below
-    return (rest == 0) & (top // below < 10**MOST_DECIMALS)
+    return rest == 0
 
 
 def _write_answer(top: int, below: int, decimals: int) -> str:
@@ -273,8 +280,8 @@ def _write_answer(top: int, below: int, decimals: int) -> str:
     return f"{whole}.{f'{fraction:0{decimals}d}'.rstrip('0') or '0'}"
 
 
-def _write(drawn: Column, decimals: int) -> Iterator[tuple[str, ...]]:
-    """The numbers of each row as text."""
+def _write(drawn: Column, decimals: int) -> list[list[Any]]:
+    """The numbers of each row as they are to be written."""
     scale = 10**decimals
-    for row in drawn.tolist():
-        yield tuple([f"{value // scale}.{value % scale:0{decimals}d}" for value in row] if decimals else map(str, row))
+    rows: list[list[Any]] = drawn.tolist()
+    return [[f"{value // scale}.{value % scale:0{decimals}d}" for value in row] for row in rows] if decimals else rows
