@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import placevalue
+import placevalue.data
 from zoo import build
 
 ROOT = Path(__file__).parents[1]
@@ -16,27 +17,39 @@ SOURCE = ROOT / "src" / "placevalue"
 
 
 def rooms():
-    """The order of the rooms, from the map in CONTRIBUTING.md."""
+    """The order of the rooms, from the map in CONTRIBUTING.md; a room of rooms is `data/`, those in it `data/files`."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    return re.findall(r"^    ([a-z_]+)\.py ", text, re.MULTILINE)
+    return re.findall(r"^    ([a-z_/]+/(?= )|[a-z_/]+(?=\.py ))", text, re.MULTILINE)
+
+
+def source(room):
+    return SOURCE / (f"{room}__init__.py" if room.endswith("/") else f"{room}.py")
+
+
+def imported(room):
+    """The rooms that a room imports from."""
+    tree = ast.parse(source(room).read_text())
+    named = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    paths = [name.removeprefix("placevalue.").replace(".", "/") for name in named if name.startswith("placevalue.")]
+    return [f"{path}/" if (SOURCE / path).is_dir() else path for path in paths]
 
 
 def test_the_map_names_every_room():
-    assert sorted(rooms()) == sorted(path.stem for path in SOURCE.glob("*.py") if path.stem != "__init__")
+    found = [path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py"]
+    assert sorted(source(room) for room in rooms()) == sorted(found)
 
 
 @pytest.mark.parametrize("room", rooms())
 def test_a_room_imports_only_from_above_itself(room):
-    tree = ast.parse((SOURCE / f"{room}.py").read_text())
-    named = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-    for module in named:
-        if module.startswith("placevalue."):
-            assert rooms().index(module.split(".")[1]) < rooms().index(room), f"{room} imports {module}"
+    for other in imported(room):
+        assert rooms().index(other) < rooms().index(room), f"{room} imports {other}"
 
 
 def test_no_public_function_shares_its_name_with_a_room():
-    assert not set(rooms()) & set(placevalue.__all__)
-    assert all(hasattr(placevalue, name) for name in placevalue.__all__)
+    names = {room.strip("/").rpartition("/")[2] for room in rooms()}
+    for package in (placevalue, placevalue.data):
+        assert not names & set(package.__all__)
+        assert all(hasattr(package, name) for name in package.__all__)
 
 
 def test_importing_sets_no_logging_seed_or_warning_filter():
@@ -52,7 +65,7 @@ def test_importing_sets_no_logging_seed_or_warning_filter():
 @pytest.mark.parametrize("room", rooms())
 def test_extras_are_imported_only_where_they_are_used(room):
     core = {"torch", "transformers", "tokenizers", "safetensors", "numpy", "placevalue"}
-    for node in ast.parse((SOURCE / f"{room}.py").read_text()).body:
+    for node in ast.parse(source(room).read_text()).body:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         for name in names:

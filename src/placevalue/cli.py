@@ -4,10 +4,12 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from placevalue.config import Decimals, Position, Token
+from placevalue.data import CORPORA, FermatConfig, corpus_licence, load_data, write_fermat
 from placevalue.errors import PlacevalueError
 from placevalue.evaluation import compare, evaluate, load_predictions
 from placevalue.intervals import DRAWS
@@ -161,6 +163,69 @@ def _evaluate(options: argparse.Namespace) -> None:
         console.print(comparison_table(compare(first, second, options.draws, options.seed), *map(str, options.paths)))
 
 
+def _define_data(verb: argparse.ArgumentParser) -> None:
+    actions = verb.add_subparsers(required=True, metavar="ACTION")
+    for name, (define, run) in DATA_ACTIONS.items():
+        about = (run.__doc__ or "").splitlines()[0]
+        action = actions.add_parser(name, help=about, description=about)
+        define(action)
+        action.set_defaults(act=run)
+
+
+def _data(options: argparse.Namespace) -> None:
+    """List, show and make the problems that models are trained and tested on."""
+    options.act(options)
+
+
+def _list_data(_: argparse.Namespace) -> None:
+    """List the data that comes with placevalue: names, rows, licences."""
+    console = _console()
+    for name, corpus in CORPORA.items():
+        console.print(f"{corpus.about} ({corpus_licence(name)})", soft_wrap=True)
+        for part in corpus.parts:
+            console.print(f"  {f'{name}:{part}':<36}{len(load_data(f'{name}:{part}')):>6,} problems", soft_wrap=True)
+    console.print("FERMAT's training and dev sets are made by `placevalue data fermat`", soft_wrap=True)
+
+
+def _define_show(action: argparse.ArgumentParser) -> None:
+    action.add_argument("data", metavar="DATA", help="a name that `data list` prints, or a .jsonl or .csv file")
+    action.add_argument("--rows", type=int, default=3, help="how many problems (default: %(default)s)")
+
+
+def _show_data(options: argparse.Namespace) -> None:
+    """Show the first problems of some data."""
+    console = _console()
+    problems = load_data(options.data)
+    for problem in problems[: max(options.rows, 0)]:
+        for name, value in asdict(problem).items():
+            console.print(f"{name:<10}{value}", markup=False, emoji=False, soft_wrap=True)
+        console.print()
+    console.print(f"{len(problems):,} problems", soft_wrap=True)
+
+
+def _define_fermat(action: argparse.ArgumentParser) -> None:
+    kinds = get_type_hints(FermatConfig)
+    for setting in fields(FermatConfig):
+        choices = get_args(kinds[setting.name])
+        kind: dict[str, Any] = {"choices": choices} if choices else {"type": int}
+        about = f"{setting.metadata['help']} (default: %(default)s)"
+        action.add_argument(f"--{setting.name.replace('_', '-')}", default=setting.default, help=about, **kind)
+    action.add_argument("--out", type=Path, required=True, help="the folder for train.jsonl, dev.jsonl and data.json")
+
+
+def _make_fermat(options: argparse.Namespace) -> None:
+    """Make FERMAT's training and dev sets from its templates."""
+    console = _console()
+    from rich.progress import Progress
+
+    config = FermatConfig(**{setting.name: getattr(options, setting.name) for setting in fields(FermatConfig)})
+    with Progress(console=console) as progress:
+        task = progress.add_task("FERMAT", total=config.size + config.dev_size)
+        record = write_fermat(config, options.out, lambda rows: progress.advance(task, rows))
+    for name, made in record["files"].items():
+        console.print(f"{options.out / name}: {made['rows']:,} problems", soft_wrap=True)
+
+
 def _console(record: bool = False) -> "Console":
     try:
         from rich.console import Console
@@ -174,6 +239,12 @@ VERBS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argp
     "fetch": (_define_fetch, _fetch),
     "neighbours": (_define_neighbours, _neighbours),
     "evaluate": (_define_evaluate, _evaluate),
+    "data": (_define_data, _data),
+}
+DATA_ACTIONS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]] = {
+    "list": (lambda _: None, _list_data),
+    "show": (_define_show, _show_data),
+    "fermat": (_define_fermat, _make_fermat),
 }
 
 if __name__ == "__main__":

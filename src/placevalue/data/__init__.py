@@ -1,0 +1,24 @@
+"""Problems to train and test on: MAWPS and FERMAT inside the package, one's own files, FERMAT's generated sets."""
+
+from placevalue.data.fermat import FERMAT_SETS, PAPER_SETS
+from placevalue.data.files import read_problems
+from placevalue.data.loading import CORPORA, corpus_licence, data_checksum, data_sources, load_data, load_problems
+from placevalue.data.problems import Problem, to_dataset
+from placevalue.data.templates import FermatConfig, generate_fermat, write_fermat
+
+__all__ = [
+    "CORPORA",
+    "FERMAT_SETS",
+    "PAPER_SETS",
+    "FermatConfig",
+    "Problem",
+    "corpus_licence",
+    "data_checksum",
+    "data_sources",
+    "generate_fermat",
+    "load_data",
+    "load_problems",
+    "read_problems",
+    "to_dataset",
+    "write_fermat",
+]

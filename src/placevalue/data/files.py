@@ -1,0 +1,154 @@
+"""Where problems are read from: the files inside the package, checked, and people's own JSONL and CSV files."""
+
+import csv
+import gzip
+import hashlib
+import math
+import os
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from placevalue.data.problems import FIELDS, Problem, shortest
+from placevalue.errors import DataError
+from placevalue.storage import file_hash, read_json, read_json_lines
+
+BUNDLED = "bundled"
+CHECKSUMS = "SHA256SUMS"
+RECORD = "data.json"
+"""What stands beside generated files and says how they were made."""
+REQUIRED = ("question", "answer")
+SHOWN_FAULTS = 10
+
+
+def read_bundled(name: str) -> bytes:
+    """A file of the package, checked against its checksum and unpacked where its name ends in `.gz`."""
+    expected = _checksums().get(name)
+    assert expected is not None, name
+    try:
+        content = _bundled(name)
+    except FileNotFoundError:
+        raise DataError(f"{name} is missing from placevalue's data: install placevalue again") from None
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
+        raise DataError(f"{name} is damaged: its sha256 is {found}, expected {expected}: install placevalue again")
+    return gzip.decompress(content) if name.endswith(".gz") else content
+
+
+def bundled_checksum(name: str) -> str:
+    """The sha256 that a file of the package must have."""
+    return _checksums()[name]
+
+
+def read_problems(path: str | os.PathLike[str]) -> list[Problem]:
+    """Problems from a `.jsonl` or `.csv` file; all its faults are reported together, by line.
+
+    `question` and `answer` must be there; `id`, `equation` and `operation` may be; everything else is ignored. An
+    answer that is a JSON number is written in its shortest form.
+
+    Example:
+        >>> read_problems("mine.jsonl")  # doctest: +SKIP
+    """
+    path = Path(path)
+    if path.suffix not in READERS:
+        raise DataError(f"{path}: expected a file that ends in {' or '.join(READERS)}")
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    check_unchanged(path)
+    problems: list[Problem] = []
+    faults: list[str] = []
+    lines: dict[str, int] = {}
+    for line, row in READERS[path.suffix](path):
+        values, wrong = _values(row)
+        values["id"] = identity = values.get("id") or f"{path.name}:{line}"
+        if identity in lines:
+            wrong.append(f"id {identity!r} stands in line {lines[identity]} too")
+        lines.setdefault(identity, line)
+        faults += [f"{path}, line {line}: {fault}" for fault in wrong]
+        if not wrong:
+            problems.append(Problem(**values))
+    if faults:
+        more = [f"and {len(faults) - SHOWN_FAULTS} more"] if len(faults) > SHOWN_FAULTS else []
+        raise DataError("\n".join(faults[:SHOWN_FAULTS] + more))
+    if not problems:
+        raise DataError(f"{path}: the file is empty: expected rows with {' and '.join(REQUIRED)}")
+    return problems
+
+
+def made_from(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Which corpora a generated file's text comes from, by the record beside it; nothing for other files."""
+    record = _record_of(Path(path))
+    return tuple(record["sources"]) if record else ()
+
+
+def check_unchanged(path: Path) -> None:
+    """A generated file must be what the record beside it says."""
+    record = _record_of(path)
+    if record and record["files"][path.name]["sha256"] != file_hash(path):
+        raise DataError(
+            f"{path} is not the file that {path.with_name(RECORD)} speaks of, it was changed or half made: "
+            "make it again, or give it another name"
+        )
+
+
+def _record_of(path: Path) -> dict[str, Any] | None:
+    beside = path.with_name(RECORD)
+    if not beside.is_file():
+        return None
+    record = read_json(beside)
+    if isinstance(record, dict) and isinstance(record.get("sources"), list) and path.name in record.get("files", {}):
+        return record
+    return None
+
+
+def _values(row: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The fields of a row as text, and what is wrong with them."""
+    values: dict[str, Any] = {}
+    faults = [f"{name} is missing" for name in REQUIRED if row.get(name) is None]
+    for name in FIELDS:
+        value = row.get(name)
+        if value is None:
+            continue
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            value = shortest(value)
+        if not isinstance(value, str):
+            faults.append(f"{name} is {value!r}, expected text or a number")
+        elif name in REQUIRED and not value.strip():
+            faults.append(f"{name} is empty")
+        elif value:
+            values[name] = value
+    return values, faults
+
+
+def _read_csv(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, strict=True)
+        try:
+            header = next(reader, [])
+            missing = [name for name in REQUIRED if name not in header]
+            if header and missing:
+                raise DataError(f"{path}, line 1: no column {' and no column '.join(missing)}, found {header}")
+            for row in reader:
+                if len(row) not in (0, len(header)):
+                    raise DataError(f"{path}, line {reader.line_num}: {len(row)} columns, expected {len(header)}")
+                if row:
+                    yield reader.line_num, {name: value for name, value in zip(header, row, strict=True) if value}
+        except csv.Error as error:
+            raise DataError(f"{path}, line {reader.line_num}: not CSV ({error})") from None
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}: not text in UTF-8 ({error.reason} at byte {error.start})") from None
+
+
+READERS = {".jsonl": read_json_lines, ".csv": _read_csv}
+
+
+def _bundled(name: str) -> bytes:
+    return (files("placevalue.data") / BUNDLED / name).read_bytes()
+
+
+@cache
+def _checksums() -> dict[str, str]:
+    lines = _bundled(CHECKSUMS).decode().splitlines()
+    return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
