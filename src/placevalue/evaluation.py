@@ -130,7 +130,7 @@ def evaluate(
 
     Example:
         >>> evaluate("runs/digits").scores["fermat:Original"]["accuracy_paper"]["value"]  # doctest: +SKIP
-        0.2835
+        0.5
     """
     if draws < 1:
         raise DataError(f"draws={draws}: expected at least 1")
