@@ -36,6 +36,8 @@ LEAKS = {
 }
 """Why what was trained on the first corpus may not be scored on the second."""
 
+UNKNOWN = "no prediction record: what the model was trained on is unknown"
+
 
 class Leakage(NamedTuple):
     """What is known of the problems that a model has seen before it was tested on them."""
@@ -128,25 +130,20 @@ def evaluate(
 
     Example:
         >>> evaluate("runs/digits").scores["fermat:Original"]["accuracy_paper"]["value"]  # doctest: +SKIP
-        0.2835
+        0.5
     """
     if draws < 1:
         raise DataError(f"draws={draws}: expected at least 1")
     predicted = load_predictions(path)
     record = predicted.record
     leakage = check_leakage(record.trained_on if record else (), predicted.sources, allow_leakage)
-    unknown = () if record else ("no prediction record: what the model was trained on is unknown",)
     room = _max_answer(record, max_answer)
     config = {"draws": draws, "seed": seed, "extractions": list(EXTRACTIONS), "max_answer": room}
     score = ScoreRecord(
-        prediction=record_hash(record) if record else None,
-        train=record.train if record else None,
-        model=record.model if record else None,
-        method=record.method if record else None,
-        seed=record.seed if record else None,
+        **_links(record),
         config=config | {"predictions_sha256": file_hash(predicted.file)},
         **score_rows(predicted.rows, draws, seed, room),
-        notes=(*leakage.overridden, *leakage.notes, *unknown),
+        notes=leakage.overridden + leakage.notes + (() if record else (UNKNOWN,)),
         override_leakage=bool(leakage.overridden) or (record is not None and record.override_leakage),
         provenance=provenance(),
     )
@@ -155,6 +152,14 @@ def evaluate(
         return score
     write_record(score, out)
     return read_record(out, ScoreRecord)
+
+
+def _links(record: PredictionRecord | None) -> dict[str, Any]:
+    """What a score record takes over from the predictions' own; all of it absent where there is none."""
+    if record is None:
+        return dict.fromkeys(("prediction", "train", "model", "method", "seed"))
+    own = {name: getattr(record, name) for name in ("train", "model", "method", "seed")}
+    return own | {"prediction": record_hash(record)}
 
 
 def _max_answer(record: PredictionRecord | None, given: int | None) -> int | None:
