@@ -13,8 +13,10 @@ from placevalue.data import CORPORA, FermatConfig, corpus_licence, load_data, wr
 from placevalue.errors import PlacevalueError
 from placevalue.evaluation import compare, evaluate, load_predictions
 from placevalue.intervals import DRAWS
+from placevalue.methods import METHODS
 from placevalue.metrics import METRICS
 from placevalue.models import PRETRAINED, fetch_model, load_tokenizer
+from placevalue.recipes import Recipe, field_help, read_recipe, to_yaml
 from placevalue.scoreboards import SHOWN, comparison_table, score_table
 
 if TYPE_CHECKING:
@@ -226,6 +228,36 @@ def _make_fermat(options: argparse.Namespace) -> None:
         console.print(f"{options.out / name}: {made['rows']:,} problems", soft_wrap=True)
 
 
+def _define_train(verb: argparse.ArgumentParser) -> None:
+    verb.formatter_class = argparse.RawDescriptionHelpFormatter
+    keys = "\n".join(f"  {key:<34}{sentence}" for key, sentence in field_help(Recipe))
+    verb.epilog = f"keys of a recipe, each of which an override can set:\n{keys}"
+    verb.add_argument("recipe", type=Path, help="a YAML file, see recipes/")
+    verb.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="such as training.learning_rate=1e-5")
+    verb.add_argument("--method", choices=list(METHODS), help="the first of the recipe where none is given")
+    verb.add_argument("--seed", type=int, help="the first of the recipe where none is given")
+    verb.add_argument("--max-steps", type=int, metavar="N", help="the same as training.max_steps=N")
+    verb.add_argument("--out", type=Path, help="where the run goes; runs/RECIPE/METHOD-SEED if not given")
+    verb.add_argument("--resume", action="store_true", help="go on from the last checkpoint of a run that was stopped")
+    verb.add_argument("--dry-run", action="store_true", help="print the resolved config and stop")
+
+
+def _train(options: argparse.Namespace) -> None:
+    """Train one method of a recipe; `accelerate launch -m placevalue.cli train ...` uses many devices."""
+    overrides = options.overrides + ([f"training.max_steps={options.max_steps}"] if options.max_steps else [])
+    config = read_recipe(options.recipe, overrides).run(options.method, options.seed)
+    folder = options.out or Path("runs") / options.recipe.stem / f"{config.method}-{config.seed}"
+    console = _console()
+    if options.dry_run:
+        console.print(to_yaml(config.to_dict()) + f"# goes to {folder}", markup=False, soft_wrap=True)
+        return
+    from placevalue.training import train
+
+    record = train(config, folder, options.resume)
+    chosen = "" if record.selected is None else f", {record.selected['checkpoint']} kept by {record.selected['by']}"
+    console.print(f"{folder}: {record.steps} steps in {record.durations['train']:.0f} s{chosen}", soft_wrap=True)
+
+
 def _console(record: bool = False) -> "Console":
     try:
         from rich.console import Console
@@ -240,6 +272,7 @@ VERBS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argp
     "neighbours": (_define_neighbours, _neighbours),
     "evaluate": (_define_evaluate, _evaluate),
     "data": (_define_data, _data),
+    "train": (_define_train, _train),
 }
 DATA_ACTIONS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]] = {
     "list": (lambda _: None, _list_data),

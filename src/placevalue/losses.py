@@ -213,7 +213,8 @@ class AggregationLoss:
         if self._aux is not None:
             sums["aux"] = self._aux.sum()
             self.parts["aux"] = self._aux.mean()
-        self.totals = {name: self.totals.get(name, 0) + value for name, value in sums.items()}
+        if torch.is_grad_enabled():  # evaluation has its own figure
+            self.totals = {name: self.totals.get(name, 0) + value for name, value in sums.items()}
         if numbers.count:
             self._batches_without = None
         if self._batches_without is None:

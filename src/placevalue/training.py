@@ -1,0 +1,368 @@
+"""One run of training: a TrainConfig to a folder with the model, its tokenizer, checkpoints and `train.json`.
+
+The engine is Trainer on accelerate, so `accelerate launch` and `torchrun` make one run use many devices or machines.
+A run that was stopped goes on from its last whole checkpoint, and ends with the weights it would have had.
+"""
+
+import json
+import logging
+import math
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback, set_seed
+
+from placevalue.data import Problem, data_checksum, data_sources, load_data
+from placevalue.encoding import IGNORED, Example, answer_lengths, encode_pairs, encode_questions
+from placevalue.errors import TrainingError
+from placevalue.integration import attach
+from placevalue.losses import AggregationLoss, find_numbers
+from placevalue.methods import Method, find_method
+from placevalue.models import load_model, load_tokenizer
+from placevalue.recipes import TrainConfig
+from placevalue.records import TrainRecord, provenance, read_record, write_record
+from placevalue.storage import read_json, write_json
+from placevalue.tokenization import number_ids, number_tokenizer
+from placevalue.trainers import log_parts
+
+if TYPE_CHECKING:
+    from transformers import Trainer, TrainingArguments
+
+logger = logging.getLogger(__name__)
+RECORD, CONFIG, CHECKPOINTS = "train.json", "run.json", "checkpoints"
+TRAINED_ON = "placevalue_trained_on"
+"""The key of a model's own config that says which corpora its weights have seen."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that a run needs, loaded and checked."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    train: list[Example]
+    dev: list[Example] | None
+    loss: AggregationLoss | None
+    counts: dict[str, int]
+
+
+def train(config: TrainConfig, folder: str | os.PathLike[str], resume: bool = False) -> TrainRecord:
+    """Train one model, and return the record that now stands in the folder beside it.
+
+    A folder that holds the finished run is left as it is. `from_pretrained(folder)` loads what was trained, and so
+    it does each of its `checkpoints`.
+
+    Args:
+        config: What to train, on what, and how.
+        folder: Where everything goes.
+        resume: Go on from the last checkpoint of a run that was stopped.
+
+    Example:
+        >>> train(read_recipe("recipes/quick.yaml").run("agg-before"), "runs/agg-before")  # doctest: +SKIP
+    """
+    folder = Path(folder)
+    if (folder / RECORD).exists():
+        return _finished(config, folder)
+    checkpoint = _start(config, folder, resume)
+    began = time.monotonic()
+    prepared = prepare(config)
+    loaded = time.monotonic()
+    trainer = make_trainer(config, prepared, folder)
+    with _repeatable(config.training.deterministic):
+        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    trainer.save_model(str(folder))
+    record = _record(config, prepared, trainer, {"load": loaded - began, "train": _clock(trainer).seconds()})
+    if trainer.is_world_process_zero():
+        write_record(record, folder / RECORD)
+    trainer.accelerator.wait_for_everyone()
+    return record
+
+
+def prepare(config: TrainConfig) -> Prepared:
+    """Load model and data, and make the one fit for the other."""
+    set_seed(config.seed)
+    method, settings = find_method(config.method), config.training
+    problems = load_data(config.data.train)
+    dev = None if config.data.dev is None else load_data(config.data.dev)
+    base, model = load_tokenizer(config.model), load_model(config.model, dtype=torch.float32)
+    if not model.can_generate():
+        raise TrainingError(
+            f"{config.model!r} is a {type(model).__name__}, which writes no answers: give one that does"
+        )
+    tokenizer = make_tokenizer(base, config, method)
+    if method.digits:
+        attach(model, tokenizer, method.aggregation, config.numbers.decimals)
+    seen = dict.fromkeys([*getattr(model.config, TRAINED_ON, []), *data_sources(config.data.train)])
+    setattr(model.config, TRAINED_ON, list(seen))
+    loss = None
+    if method.loss is not None:
+        loss = AggregationLoss(model, tokenizer, settings.ce_weight, method.loss, method.loss_aggregation)
+    examples, counts = _encode(problems, tokenizer, model, config)
+    if loss is not None:
+        _check_numbers(examples, tokenizer, config.data.train)
+    counts["parameters"] = sum(weight.numel() for weight in model.parameters())
+    dev_examples = None if dev is None else _encode(dev, tokenizer, model, config)[0]
+    return Prepared(model, tokenizer, examples, dev_examples, loss, counts)
+
+
+def make_tokenizer(base: PreTrainedTokenizerBase, config: TrainConfig, method: Method) -> PreTrainedTokenizerBase:
+    """The tokenizer of a method, from the model's own."""
+    tokenizer = base
+    if method.digits:
+        numbers = config.numbers
+        tokenizer = number_tokenizer(base, method.token, method.position, numbers.pattern, numbers.ignore)
+    if tokenizer.pad_token is None:
+        logger.warning("the tokenizer of %s has no padding token: its end token pads instead", config.model)
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def _encode(
+    problems: list[Problem], tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, config: TrainConfig
+) -> tuple[list[Example], dict[str, int]]:
+    """The problems as examples, and how many there are and were cut."""
+    questions, answers = [each.question for each in problems], [each.answer for each in problems]
+    settings = config.training
+    kind: dict[str, Any] = {
+        "encoder_decoder": bool(model.config.is_encoder_decoder),
+        "plain": not find_method(config.method).digits,
+    }
+    examples = encode_pairs(
+        tokenizer, questions, answers, max_question=settings.max_question, max_answer=settings.max_answer, **kind
+    )
+    whole = encode_questions(tokenizer, questions, **kind)
+    return examples, {
+        "problems": len(problems),
+        "cut_questions": sum(len(each["input_ids"]) > settings.max_question for each in whole),
+        "cut_answers": sum(length > settings.max_answer for length in answer_lengths(tokenizer, answers, **kind)),
+    }
+
+
+def _check_numbers(examples: list[Example], tokenizer: PreTrainedTokenizerBase, source: str) -> None:
+    """An auxiliary loss with nothing to compare would be a silent zero."""
+    ids = number_ids(tokenizer)
+    if not any(find_numbers(torch.tensor([each["labels"]]), ids).count for each in examples):
+        raise TrainingError(
+            f"not one whole number was found in the answers of {source}, so the auxiliary loss has nothing to compare: "
+            "choose a method without one, or a larger training.max_answer where all numbers are cut"
+        )
+
+
+def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path) -> "Trainer":
+    """The Trainer of a run."""
+    try:
+        from transformers import DataCollatorForSeq2Seq, Trainer
+    except ImportError as error:
+        raise TrainingError(f"training needs accelerate: pip install 'placevalue[train]' ({error})") from None
+    clock = _Clock()
+    trainer = Trainer(
+        prepared.model,
+        _arguments(config, folder),
+        train_dataset=prepared.train,
+        eval_dataset=prepared.dev,
+        data_collator=DataCollatorForSeq2Seq(prepared.tokenizer, model=prepared.model),
+        processing_class=prepared.tokenizer,
+        compute_loss_func=prepared.loss,
+        compute_metrics=_mean_accuracy,
+        preprocess_logits_for_metrics=_Exact(bool(prepared.model.config.is_encoder_decoder)),
+        callbacks=_tensorboard(folder) if config.training.tensorboard else [],
+    )
+    if prepared.loss is not None:
+        log_parts(trainer, prepared.loss)
+    trainer.callback_handler.callbacks.insert(0, clock)
+    return trainer
+
+
+def _arguments(config: TrainConfig, folder: Path) -> "TrainingArguments":
+    from transformers import TrainingArguments
+
+    settings = config.training
+    evaluates = config.data.dev is not None
+    best = settings.select.removeprefix("dev-")
+    return TrainingArguments(
+        output_dir=str(folder / CHECKPOINTS),
+        seed=config.seed,
+        learning_rate=settings.learning_rate,
+        num_train_epochs=settings.epochs,
+        max_steps=settings.max_steps or -1,
+        per_device_train_batch_size=settings.batch_size,
+        per_device_eval_batch_size=settings.batch_size,
+        gradient_accumulation_steps=settings.accumulation,
+        optim=settings.optimizer,
+        lr_scheduler_type=settings.schedule,
+        weight_decay=settings.weight_decay,
+        warmup_steps=settings.warmup_steps,
+        max_grad_norm=settings.max_gradient,
+        bf16=settings.precision == "bfloat16",
+        fp16=settings.precision == "float16",
+        eval_strategy="steps" if evaluates else "no",
+        eval_steps=settings.checkpoint_every,
+        save_strategy="steps",
+        save_steps=settings.checkpoint_every,
+        save_total_limit=settings.keep_checkpoints,
+        load_best_model_at_end=settings.select != "last",
+        metric_for_best_model=f"eval_{best}" if settings.select != "last" else None,
+        greater_is_better=best == "accuracy" if settings.select != "last" else None,
+        logging_steps=settings.log_every,
+        torch_compile=settings.compile,
+        gradient_checkpointing=settings.gradient_checkpointing,
+        remove_unused_columns=False,
+        report_to=[],
+    )
+
+
+class _Exact:
+    """Whether every token of a target is the likeliest one: exactly when greedy decoding writes the gold answer."""
+
+    def __init__(self, encoder_decoder: bool) -> None:
+        self.encoder_decoder = encoder_decoder
+
+    def __call__(self, logits: Any, labels: Tensor) -> Tensor:
+        """Rights and wrongs `(batch,)` from logits `(batch, length, vocabulary)`."""
+        likeliest = (logits[0] if isinstance(logits, tuple) else logits).argmax(-1)
+        if not self.encoder_decoder:
+            likeliest, labels = likeliest[:, :-1], labels[:, 1:]
+        return ((likeliest == labels) | (labels == IGNORED)).all(1).float()
+
+
+def _mean_accuracy(found: Any) -> dict[str, float]:
+    return {"accuracy": float(found.predictions.mean())}
+
+
+class _Clock(TrainerCallback):
+    """Notes in each logged row how long the run has taken, sessions before a resume included."""
+
+    def __init__(self) -> None:
+        self.before = 0.0
+        self.began = time.monotonic()
+
+    def seconds(self) -> float:
+        """How long so far."""
+        return self.before + time.monotonic() - self.began
+
+    def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:  # type: ignore[override]
+        """Take up where the last logged row of a resumed run stands."""
+        self.before = max((row.get("seconds", 0.0) for row in state.log_history), default=0.0)
+        self.began = time.monotonic()
+
+    def on_log(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:  # type: ignore[override]
+        """Note it."""
+        state.log_history[-1]["seconds"] = round(self.seconds(), 3)
+
+
+def _clock(trainer: "Trainer") -> _Clock:
+    return next(each for each in trainer.callback_handler.callbacks if isinstance(each, _Clock))
+
+
+def _tensorboard(folder: Path) -> list[TrainerCallback]:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise TrainingError("training.tensorboard needs tensorboard: pip install tensorboard") from None
+    from transformers.integrations import TensorBoardCallback
+
+    return [TensorBoardCallback(SummaryWriter(str(folder / "tensorboard")))]
+
+
+class _repeatable:  # noqa: N801: reads as a function
+    """A context in which torch refuses what gives other results from run to run."""
+
+    def __init__(self, wanted: bool) -> None:
+        self.wanted = wanted
+
+    def __enter__(self) -> None:
+        self.before = torch.are_deterministic_algorithms_enabled()
+        if self.wanted:
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+            torch.use_deterministic_algorithms(True)
+
+    def __exit__(self, *_: object) -> None:
+        torch.use_deterministic_algorithms(self.before)
+
+
+def _record(config: TrainConfig, prepared: Prepared, trainer: "Trainer", durations: dict[str, float]) -> TrainRecord:
+    state, data = trainer.state, config.data
+    selected = None
+    if state.best_model_checkpoint is not None:
+        name = Path(state.best_model_checkpoint).name
+        selected = {"checkpoint": name, "by": config.training.select, "value": state.best_metric}
+    device = trainer.args.device
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    where = {"device": name, "processes": trainer.args.world_size}
+    return TrainRecord(
+        config=config.to_dict(),
+        seed=config.seed,
+        method=config.method,
+        model=config.model,
+        data={spec: data_checksum(spec) for spec in (data.train, data.dev) if spec is not None},
+        trained_on=tuple(getattr(prepared.model.config, TRAINED_ON)),
+        steps=state.global_step,
+        epochs=float(state.epoch or 0),
+        durations=durations,
+        counts=prepared.counts,
+        losses=tuple(_finite(row) for row in state.log_history),
+        selected=selected,
+        provenance=provenance(name) | where,
+    )
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no words for infinity and not-a-number; as texts they are seen."""
+    odd = (key for key, value in row.items() if isinstance(value, float) and not math.isfinite(value))
+    return row | {key: str(row[key]) for key in odd}
+
+
+def _finished(config: TrainConfig, folder: Path) -> TrainRecord:
+    record = read_record(folder / RECORD, TrainRecord)
+    _refuse_other(config, record.config, folder)
+    logger.info("%s holds this run already", folder)
+    return record
+
+
+def _start(config: TrainConfig, folder: Path, resume: bool) -> Path | None:
+    """Claim the folder for this run; the checkpoint to go on from, if there is one."""
+    begun = folder / CONFIG
+    if begun.exists():
+        _refuse_other(config, read_json(begun), folder)
+    checkpoints = sorted((folder / CHECKPOINTS).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+    whole = [path for path in checkpoints if _is_whole(path)]
+    if whole and not resume:
+        raise TrainingError(
+            f"{folder} holds a run that stopped at {whole[-1].name}: pass resume=True (--resume) to go on, or choose "
+            "another folder"
+        )
+    if int(os.environ.get("RANK", 0)) == 0:
+        for path in set(checkpoints) - set(whole):
+            logger.warning("%s was not written whole and is removed", path)
+            shutil.rmtree(path, ignore_errors=True)
+        write_json(begun, config.to_dict())
+    return whole[-1] if whole else None
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    """Whether a checkpoint was written to its end: Trainer writes its state last."""
+    try:
+        return "global_step" in json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+
+
+def _refuse_other(config: TrainConfig, found: dict[str, Any], folder: Path) -> None:
+    mine, theirs = (dict(_flat(json.loads(json.dumps(values)))) for values in (config.to_dict(), found))
+    changed = [key for key in sorted(mine.keys() | theirs.keys()) if mine.get(key) != theirs.get(key)]
+    if changed:
+        shown = "; ".join(f"{key} is {theirs.get(key)!r} there and {mine.get(key)!r} here" for key in changed)
+        raise TrainingError(f"{folder} holds another run: {shown}. Choose another folder, or remove it yourself")
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for key, value in values.items():
+        found += _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
+    return found

@@ -1,0 +1,106 @@
+"""Run configs: YAML, overrides, and errors that name every fault by its dotted path."""
+
+from dataclasses import asdict, fields, is_dataclass
+
+import pytest
+
+from placevalue.errors import ConfigError
+from placevalue.recipes import Recipe, field_help, make_recipe, read_recipe, to_yaml
+
+SMALL = """
+model: some/model
+data: {train: mawps:train, dev: mawps:dev, test: ["mawps:test"]}
+methods: [digits, agg-before]
+seeds: [1, 2]
+training: {learning_rate: 1e-5, epochs: 3}
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "small.yaml"
+    file.write_text(SMALL)
+    return file
+
+
+def test_a_recipe_and_its_runs(path):
+    recipe = read_recipe(path)
+    assert recipe.training.learning_rate == 1e-5 and recipe.training.weight_decay == 0.005
+    assert recipe.methods == ("digits", "agg-before") and recipe.data.test == ("mawps:test",)
+    run = recipe.run()
+    assert (run.method, run.seed) == ("digits", 1)
+    assert recipe.run("agg-before", 7).seed == 7
+    assert "test" not in run.to_dict()["data"]
+
+
+def test_overrides_reach_every_depth(path):
+    changed = read_recipe(path, ["training.max_steps=20", "seeds=[5]", "model=other", "numbers.ignore='19\\d\\d'"])
+    assert changed.training.max_steps == 20 and changed.seeds == (5,) and changed.model == "other"
+    assert changed.numbers.ignore == "19\\d\\d"
+    assert read_recipe(path, ["training.learning_rate=3E-04"]).training.learning_rate == 3e-4
+
+
+def test_what_is_printed_reads_back(path, tmp_path):
+    recipe = read_recipe(path)
+    again = tmp_path / "again.yaml"
+    again.write_text(to_yaml(asdict(recipe)))
+    assert read_recipe(again) == recipe
+
+
+def test_all_faults_are_reported_together_by_their_path(path):
+    wrong = ["training.epoch=3", "training.batch_size=many", "data.trian=x", "generation.precision=int4", "colour=red"]
+    with pytest.raises(ConfigError) as error:
+        read_recipe(path, wrong)
+    for part in ("training.epoch is unknown", "training.batch_size: expected a whole number, found 'many'",
+                 "data.trian is unknown", "generation.precision: expected one of float32", "colour is unknown"):  # fmt: skip
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "override, message",
+    [
+        ("training.batch_size=0", "training.batch_size=0: expected more than 0"),
+        ("training.max_steps=0", "training.max_steps=0"),
+        ("training.ce_weight=2", "training.ce_weight=2"),
+        ("methods=[best]", "method 'best' is unknown"),
+        ("methods=[]", "at least one"),
+        ("model.name=3", "model has no keys"),
+        ("nonsense", "expected key=value"),
+        ("seeds=[", "not YAML"),
+    ],
+)
+def test_values_that_make_no_sense(path, override, message):
+    with pytest.raises(ConfigError, match=message.replace("[", r"\[")):
+        read_recipe(path, [override])
+
+
+def test_choosing_by_dev_needs_dev(path):
+    with pytest.raises(ConfigError, match="needs data.dev"):
+        read_recipe(path, ["training.select=dev-loss", "data.dev=null"])
+
+
+def test_files_that_are_no_recipe(tmp_path):
+    with pytest.raises(ConfigError, match="there is no recipe"):
+        read_recipe(tmp_path / "none.yaml")
+    (tmp_path / "bad.yaml").write_text("a: [")
+    with pytest.raises(ConfigError, match=r"bad\.yaml is not YAML"):
+        read_recipe(tmp_path / "bad.yaml")
+    (tmp_path / "list.yaml").write_text("- 1")
+    with pytest.raises(ConfigError, match="expected keys and values"):
+        read_recipe(tmp_path / "list.yaml")
+
+
+def test_missing_keys():
+    with pytest.raises(ConfigError, match=r"model is missing; data\.train is missing; methods is missing"):
+        make_recipe({"data": {}})
+
+
+def test_every_key_has_its_sentence():
+    keys = dict(field_help(Recipe))
+    assert keys["training.ce_weight"].startswith("The share of cross-entropy")
+
+    def count(cls):
+        hints = {each.name: each.type for each in fields(cls)}
+        return sum(count(hint) if is_dataclass(hint) else 1 for hint in hints.values())
+
+    assert len(keys) == count(Recipe)

@@ -1,0 +1,202 @@
+"""Runs of training: every method, resumed to the bit, on one process or two."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import placevalue as pv
+from placevalue.errors import TrainingError
+from placevalue.methods import METHODS
+from placevalue.recipes import make_recipe
+from placevalue.records import TrainRecord, read_record
+from placevalue.training import TRAINED_ON, train
+from zoo import build
+
+SOURCE = str(Path(pv.__file__).parents[1])
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """Folders of small models with dropout, and a file of problems."""
+    folder = tmp_path_factory.mktemp("home")
+    for name in ("t5-flan", "llama"):
+        model, base = build(name)
+        for key in ("dropout_rate", "attention_dropout"):
+            if hasattr(model.config, key):
+                setattr(model.config, key, 0.1)
+        model.save_pretrained(folder / name)
+        base.save_pretrained(folder / name)
+    rows = "".join(f"{i} and {i + 3} more?,{2 * i + 3}\n" for i in range(24))
+    (folder / "sums.csv").write_text("question,answer\n" + rows)
+    return folder
+
+
+def recipe(home, name="t5-flan", method="aux-soft", **training):
+    settings = {"max_steps": 6, "checkpoint_every": 3, "batch_size": 4, "log_every": 2, "warmup_steps": 2} | training
+    data = str(home / "sums.csv")
+    return make_recipe(
+        {"model": str(home / name), "data": {"train": data, "dev": data}, "methods": [method], "training": settings}
+    )
+
+
+def weights(folder):
+    return load_file(Path(folder) / "model.safetensors")
+
+
+@pytest.mark.parametrize("name, method", [("t5-flan", each) for each in METHODS] + [("llama", "agg-aux"), ("llama", "untouched")])  # fmt: skip
+def test_every_method_trains_and_comes_back(home, tmp_path, name, method):
+    record = train(recipe(home, name, method, learning_rate=1e-3).run(), tmp_path / "run")
+    assert record.steps == 6 and record.method == method and record.counts["problems"] == 24
+    assert read_record(tmp_path / "run" / "train.json", TrainRecord) == record
+    rows = [row for row in record.losses if "loss" in row]
+    assert [row["step"] for row in rows] == [2, 4, 6] and all("seconds" in row for row in rows)
+    assert all(("aux" in row) == (METHODS[method].loss is not None) for row in rows)
+    (source,) = record.trained_on
+    assert source.startswith("file:")
+    if not METHODS[method].digits:
+        return
+    for folder in (tmp_path / "run", tmp_path / "run" / "checkpoints" / "checkpoint-6"):
+        model, tokenizer = pv.from_pretrained(folder)
+        assert pv.is_attached(model) and getattr(model.config, TRAINED_ON) == [source]
+        for key, value in weights(tmp_path / "run").items():
+            assert torch.equal(model.state_dict()[key], value), key
+
+
+def test_the_checkpoint_is_chosen_by_dev(home, tmp_path):
+    record = train(recipe(home, select="dev-loss", learning_rate=0.05, max_steps=9).run(), tmp_path / "run")
+    losses = {row["step"]: row["eval_loss"] for row in record.losses if "eval_loss" in row}
+    best = min(losses, key=losses.get)
+    assert record.selected["checkpoint"] == f"checkpoint-{best}"
+    kept = tmp_path / "run" / "checkpoints" / record.selected["checkpoint"]
+    assert all(torch.equal(value, weights(kept)[key]) for key, value in weights(tmp_path / "run").items())
+
+
+@pytest.mark.parametrize("name", ["t5-flan", "llama"])
+def test_the_accuracy_on_dev_is_that_of_greedy_decoding(home, tmp_path, name):
+    settings = dict(max_steps=150, learning_rate=1e-2, batch_size=24, checkpoint_every=150)
+    record = train(recipe(home, name, "digits", **settings).run(), tmp_path / "run")
+    told = next(row["eval_accuracy"] for row in record.losses if "eval_accuracy" in row)
+    model, tokenizer = pv.from_pretrained(tmp_path / "run")
+    lines = (home / "sums.csv").read_text().splitlines()[1:]
+    right = 0
+    for line in lines:
+        question, answer = line.split(",")
+        ids = torch.tensor([pv.encode_questions(tokenizer, [question])[0]["input_ids"]])
+        made = model.generate(ids, max_new_tokens=16, do_sample=False, pad_token_id=tokenizer.pad_token_id)[0]
+        new = made[1:] if model.config.is_encoder_decoder else made[ids.shape[1] :]
+        (gold,) = pv.encode_pairs(tokenizer, [question], [answer])
+        right += [i for i in gold["labels"] if i != -100] == new.tolist()
+    assert right > 0 and told == pytest.approx(right / len(lines))
+
+
+class TestFolders:
+    def test_a_finished_run_is_left_as_it_is(self, home, tmp_path):
+        run = recipe(home).run()
+        first = train(run, tmp_path / "run")
+        before = (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns
+        assert train(run, tmp_path / "run") == first
+        assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns == before
+
+    def test_another_run_is_refused_by_what_differs(self, home, tmp_path):
+        train(recipe(home).run(), tmp_path / "run")
+        with pytest.raises(TrainingError, match=r"training.learning_rate is 0.0001 there and 0.5 here"):
+            train(recipe(home, learning_rate=0.5).run(), tmp_path / "run")
+
+    def test_an_unfinished_run_is_not_started_over(self, home, tmp_path):
+        train(recipe(home).run(), tmp_path / "run")
+        (tmp_path / "run" / "train.json").unlink()
+        with pytest.raises(TrainingError, match="stopped at checkpoint-6: pass resume=True"):
+            train(recipe(home).run(), tmp_path / "run")
+
+    def test_faults_of_data_and_model_come_before_training(self, home, tmp_path):
+        (tmp_path / "words.csv").write_text("question,answer\nwho?,nobody\n")
+        run = recipe(home)
+        wrong = make_recipe(
+            {"model": run.model, "methods": ["aux-soft"], "data": {"train": str(tmp_path / "words.csv")}}
+        )
+        with pytest.raises(TrainingError, match="not one whole number was found"):
+            train(wrong.run(), tmp_path / "run")
+
+
+def command(run, folder, *more):
+    """A run of training in a process of its own."""
+    code = (
+        "import json, sys; from placevalue.recipes import make_recipe; from placevalue.training import train\n"
+        "train(make_recipe(json.loads(sys.argv[1])).run(), sys.argv[2], resume='--resume' in sys.argv)"
+    )
+    values = run.to_dict() | {"methods": [run.method], "seeds": [run.seed]}
+    del values["method"], values["seed"]
+    return ["-c", code, json.dumps(values), str(folder), *more]
+
+
+def environment():
+    return os.environ | {
+        "PYTHONPATH": SOURCE,
+        "OMP_NUM_THREADS": "1",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "HF_HUB_OFFLINE": "1",
+    }
+
+
+@pytest.mark.parametrize("name", ["t5-flan", "llama"])
+def test_a_killed_run_ends_with_the_weights_it_would_have_had(home, tmp_path, name):
+    run = recipe(home, name, "agg-aux", max_steps=40, checkpoint_every=5, learning_rate=1e-3).run()
+    subprocess.run([sys.executable, *command(run, tmp_path / "whole")], env=environment(), check=True, timeout=300)
+    killed = subprocess.Popen([sys.executable, *command(run, tmp_path / "cut")], env=environment())
+    while not (tmp_path / "cut" / "checkpoints" / "checkpoint-10" / "trainer_state.json").exists():
+        assert killed.poll() is None
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not (tmp_path / "cut" / "train.json").exists()
+    half = tmp_path / "cut" / "checkpoints" / "checkpoint-39"  # one that was not written to its end
+    half.mkdir()
+    subprocess.run(
+        [sys.executable, *command(run, tmp_path / "cut", "--resume")], env=environment(), check=True, timeout=300
+    )
+    assert not half.exists()
+    whole, cut = weights(tmp_path / "whole"), weights(tmp_path / "cut")
+    assert whole.keys() == cut.keys() and all(torch.equal(value, cut[key]) for key, value in whole.items())
+    steps = [row["step"] for row in read_record(tmp_path / "cut" / "train.json", TrainRecord).losses]
+    assert steps == [row["step"] for row in read_record(tmp_path / "whole" / "train.json", TrainRecord).losses]
+
+
+def test_two_processes_equal_one(home, tmp_path):
+    (home / "t5-flan-calm").mkdir(exist_ok=True)
+    model, base = build("t5-flan")
+    model.save_pretrained(home / "t5-flan-calm")
+    base.save_pretrained(home / "t5-flan-calm")
+    settings = dict(
+        optimizer="sgd", learning_rate=0.1, schedule="constant", warmup_steps=0, max_steps=3, max_gradient=0.0
+    )
+    settings |= {"max_gradient": 1e9}
+    one = recipe(home, "t5-flan-calm", batch_size=8, **settings).run()
+    train(one, tmp_path / "one")
+    two = recipe(home, "t5-flan-calm", batch_size=4, **settings).run()
+    script = tmp_path / "script.py"
+    _, code, *rest = command(two, tmp_path / "two")
+    script.write_text(code)
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script), *rest]
+    subprocess.run(
+        [sys.executable, *launch], env=environment() | {"ACCELERATE_USE_CPU": "true"}, check=True, timeout=300
+    )
+    start, first, second = weights(home / "t5-flan-calm"), weights(tmp_path / "one"), weights(tmp_path / "two")
+    for key, value in first.items():
+        torch.testing.assert_close(second[key], value, rtol=1e-5, atol=1e-6, msg=key)
+    assert any(
+        not torch.equal(value, start.get(key)) for key, value in first.items() if value.shape == start[key].shape
+    )
+    record = read_record(tmp_path / "two" / "train.json", TrainRecord)
+    assert record.provenance["processes"] == 2
+    alone = read_record(tmp_path / "one" / "train.json", TrainRecord)
+    for mine, theirs in zip(record.losses, alone.losses, strict=True):
+        if "aux" in mine:
+            assert mine["numbers"] == theirs["numbers"] and mine["aux"] == pytest.approx(theirs["aux"], rel=1e-4)
