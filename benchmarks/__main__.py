@@ -3,10 +3,15 @@
 import argparse
 import os
 
-from benchmarks import attach, neighbours, tokenisation
+from benchmarks import attach, fermat_data, neighbours, tokenisation
 from benchmarks.results import print_table, write_record
 
-BENCHMARKS = {"tokenisation": tokenisation.run, "attach": attach.run, "neighbours": neighbours.run}
+BENCHMARKS = {
+    "tokenisation": tokenisation.run,
+    "attach": attach.run,
+    "neighbours": neighbours.run,
+    "fermat_data": fermat_data.run,
+}
 
 
 def main() -> int:
