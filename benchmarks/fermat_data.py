@@ -1,7 +1,7 @@
 """How fast FERMAT's training set is made: 200,000 rows drawn, computed exactly and written, on one core.
 
-Against it, a plain Python loop does the same work row by row on a sample, and is extrapolated: it draws the numbers with
-`random`, runs the same parsed program on `fractions.Fraction`, draws anew what is not above 0 or longer than 15
+Against it, a plain Python loop does the same work row by row on a sample, and is extrapolated: it draws the numbers
+with `random`, runs the same parsed program on `fractions.Fraction`, draws anew what is not above 0 or longer than 15
 characters, and fills in the question. It writes nothing.
 
 Run: `python -m benchmarks fermat_data`

@@ -126,7 +126,15 @@ def test_the_deduplicated_split_has_no_question_twice_across_parts():
     assert clean["test"] == plain["test"]
     assert {split: len(rows) for split, rows in clean.items()} == {"train": 1380, "dev": 359, "test": 500}
     train = {same_words(problem.question) for problem in plain["train"]}
+    dev = {same_words(problem.question) for problem in plain["dev"]}
     assert sum(same_words(problem.question) in train for problem in plain["test"]) == 67
+    assert sum(same_words(problem.question) in dev for problem in plain["test"]) == 14
+
+
+def test_nearly_all_of_fermats_originals_are_mawps_problems():
+    bare = lambda problem: re.sub(r"[^a-z0-9]", "", problem.question.lower())  # noqa: E731
+    mawps = {bare(problem) for split in SPLITS for problem in load_problems("mawps", split=split)}
+    assert sum(bare(problem) in mawps for problem in load_problems("fermat", set="Original")) == 1103
 
 
 def test_mawps_answers_are_in_their_shortest_form():
@@ -502,6 +510,17 @@ def test_the_four_classes_of_numbers_are_the_papers(made):
         numbers = [value for row in found[name] for value in row]
         for power in range(4):
             assert sum(value < 10**power for value in numbers) > len(numbers) * (power + 1) / 4 * 0.7
+
+
+def test_what_binary_floats_would_keep():
+    """What docs/data.md says of the published script: it keeps mostly endless quotients and loses a quarter of sums."""
+    draw = lambda numbers: templates._draw(templates._stream(3), 200_000, numbers).reshape(-1, 2).tolist()  # noqa: E731
+    _, large, _, hundredths = number_classes("script")
+    kept = [Fraction(a, b) for a, b in draw(large) if len(str(a / b)) <= 15]
+    endless = [value for value in kept if 10**20 % value.denominator]
+    assert len(kept) > 100 and len(endless) / len(kept) > 0.8
+    lost = [len(str(a / 100 + b / 100)) > 15 for a, b in draw(hundredths)]
+    assert 0.2 < sum(lost) / len(lost) < 0.3
 
 
 @pytest.mark.parametrize("numbers", number_classes("script"), ids=lambda numbers: numbers.name)
