@@ -2,7 +2,8 @@
 
 Against it, a plain Python loop does the same work row by row on a sample, and is extrapolated: it draws the numbers
 with `random`, runs the same parsed program on `fractions.Fraction`, draws anew what is not above 0 or longer than 15
-characters, and fills in the question. It writes nothing.
+characters, and fills in the question. It writes nothing. Both run in one thread, and seconds are those of the processor,
+so that whoever else uses the machine counts little; the clock's are in the record.
 
 Run: `python -m benchmarks fermat_data`
 """
@@ -28,14 +29,13 @@ def run() -> Outcome:
     raw: dict[str, Any] = {}
     for large in ("paper", "script"):
         found = [_ours(large) for _ in range(ROUNDS)]
-        seconds, loop = min(wall for wall, _ in found), _loop(large)
-        cpu = min(busy for _, busy in found)
-        note = f"{cpu:.1f} s of one core, {SIZE / seconds:,.0f} rows/s"
+        clock, seconds = min(found, key=lambda pair: pair[1])
+        loop = _loop(large)
+        note = f"{SIZE / seconds:,.0f} rows/s; {clock:.1f} s by the clock"
         checks.append(Check(f"{large}: seconds for {SIZE:,} rows", seconds, at_most=SECONDS, note=note))
-        checks.append(
-            Check(f"{large}: loop / ours", loop / seconds, at_least=FASTER, note=f"{loop:,.0f} s by the loop")
-        )
-        raw[large] = {"seconds": found, "loop_seconds": loop}
+        note = f"{loop:,.0f} s by the loop"
+        checks.append(Check(f"{large}: loop / ours", loop / seconds, at_least=FASTER, note=note))
+        raw[large] = {"clock_and_processor": found, "loop": loop}
     return Outcome({"size": SIZE, "sample": SAMPLE, "seed": SEED, "rounds": ROUNDS}, checks, raw)
 
 
@@ -53,10 +53,10 @@ def _loop(large: Large) -> float:
     templates = [template for template in read_templates() if template.answerable]
     rng.shuffle(templates)
     classes = number_classes(large)
-    begin = perf_counter()
+    begin = process_time()
     rows = [_row(rng, templates[row % len(templates)], classes[row * 4 // SAMPLE]) for row in range(SAMPLE)]
     assert len(rows) == SAMPLE
-    return (perf_counter() - begin) / SAMPLE * SIZE
+    return (process_time() - begin) / SAMPLE * SIZE
 
 
 def _row(rng: random.Random, template: Template, numbers: NumberClass) -> tuple[str, str]:
