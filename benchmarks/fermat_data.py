@@ -2,8 +2,8 @@
 
 Against it, a plain Python loop does the same work row by row on a sample, and is extrapolated: it draws the numbers
 with `random`, runs the same parsed program on `fractions.Fraction`, draws anew what is not above 0 or longer than 15
-characters, and fills in the question. It writes nothing. Both run in one thread, and seconds are those of the processor,
-so that whoever else uses the machine counts little; the clock's are in the record.
+characters, and fills in the question. It writes nothing. Both run in one thread, and seconds are the
+processor's, so that whoever else uses the machine counts little; the clock's are in the record.
 
 Run: `python -m benchmarks fermat_data`
 """
