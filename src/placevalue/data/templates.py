@@ -180,8 +180,8 @@ def _generate(
     stream = partial(_stream, config.seed, {"train": 0, "dev": 1}[part])
     classes = number_classes(config.large)
     turns = np.argsort(stream(0, 0).random_raw(len(templates)), kind="stable")
-    places = np.argsort(stream(0, 1).random_raw(size), kind="stable") if size else np.arange(0)
-    rows = np.arange(size)
+    places = np.argsort(stream(0, 1).random_raw(size), kind="stable")
+    rows = np.arange(size, dtype=np.int64)
     group = rows * len(classes) // max(size, 1) * len(templates) + turns[rows % len(templates)]
     problems: list[Any] = [None] * size
     keys, starts = np.unique(np.sort(group), return_index=True)
@@ -234,7 +234,7 @@ def _draw(bits: np.random.PCG64, count: int, numbers: NumberClass) -> Column:
     fine = (halves >> np.uint32(2)).astype(np.int64)
     if not numbers.decimals:
         return (fine * (numbers.high - numbers.low + 1) >> 30) + numbers.low
-    ends = np.array([2 * 10**power * 10**numbers.decimals for power in range(4)])
+    ends = np.array([2 * 10**power * 10**numbers.decimals for power in range(4)], dtype=np.int64)
     return (fine * ends[halves & np.uint32(3)] >> 30) + 1 >> 1
 
 
