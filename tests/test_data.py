@@ -562,6 +562,11 @@ def test_settings_that_cannot_be_are_refused_together(settings, says):
         FermatConfig(**settings)
 
 
+def test_the_smallest_sets():
+    rows = generate_fermat(FermatConfig(size=1, dev_size=0))
+    assert len(rows["train"]) == 1 and rows["dev"] == []
+
+
 def test_a_changed_generated_file_is_reported(tmp_path):
     write_fermat(FermatConfig(size=20, dev_size=5), tmp_path)
     path = tmp_path / "train.jsonl"

@@ -177,12 +177,14 @@ def _generate(
     progress: Callable[[int], Any],
 ) -> list[Problem]:
     """Templates take turns in a drawn order, classes take a quarter each; then all rows are shuffled."""
+    if not size:
+        return []
     stream = partial(_stream, config.seed, {"train": 0, "dev": 1}[part])
     classes = number_classes(config.large)
     turns = np.argsort(stream(0, 0).random_raw(len(templates)), kind="stable")
     places = np.argsort(stream(0, 1).random_raw(size), kind="stable")
     rows = np.arange(size, dtype=np.int64)
-    group = rows * len(classes) // max(size, 1) * len(templates) + turns[rows % len(templates)]
+    group = rows * len(classes) // size * len(templates) + turns[rows % len(templates)]
     problems: list[Any] = [None] * size
     keys, starts = np.unique(np.sort(group), return_index=True)
     for key, wanted in zip(keys.tolist(), np.split(places[np.argsort(group, kind="stable")], starts[1:]), strict=True):
