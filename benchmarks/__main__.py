@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from benchmarks import attach, neighbours, scoring, tokenisation
+from benchmarks import attach, fermat_data, neighbours, scoring, tokenisation
 from benchmarks.results import print_table, write_record
 
 BENCHMARKS = {
@@ -11,6 +11,7 @@ BENCHMARKS = {
     "attach": attach.run,
     "neighbours": neighbours.run,
     "scoring": scoring.run,
+    "fermat_data": fermat_data.run,
 }
 
 

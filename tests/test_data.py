@@ -46,9 +46,9 @@ BUNDLED = Path(files.__file__).parent / "bundled"
 SMALL = {"size": 2000, "dev_size": 200}
 # What seed 42 gives, everywhere and always: the sha256 of train.jsonl of 2,000 rows.
 TRAIN_SHA256 = {
-    ("paper", "short"): "f0fce51997b5dd658ca7a077e4e82bcfd1633dba0b0aee95f176332c1f0d0ee9",
-    ("script", "short"): "464d3285e2e55c3582ecf1ab7465569430ca31ded801f861b8195df97811b5c3",
-    ("paper", "rounded"): "6cb40a8554c971567ce83c2273bf7c46618fb8318638e748cb77875cb0821acd",
+    ("paper", "short"): "7e66a9242d74c04554b6cd6ada3f2d726713c931adea0c84ab569d70d77c4d3e",
+    ("script", "short"): "2228971e6f696705ff1de2e89d88f35b883785e3ad06522b911bc58a821671f4",
+    ("paper", "rounded"): "724ee6cfc04c69a189177b4542c3e8e30da22d488c7330dae6582d100126057e",
 }
 
 
@@ -126,7 +126,15 @@ def test_the_deduplicated_split_has_no_question_twice_across_parts():
     assert clean["test"] == plain["test"]
     assert {split: len(rows) for split, rows in clean.items()} == {"train": 1380, "dev": 359, "test": 500}
     train = {same_words(problem.question) for problem in plain["train"]}
+    dev = {same_words(problem.question) for problem in plain["dev"]}
     assert sum(same_words(problem.question) in train for problem in plain["test"]) == 67
+    assert sum(same_words(problem.question) in dev for problem in plain["test"]) == 14
+
+
+def test_nearly_all_of_fermats_originals_are_mawps_problems():
+    bare = lambda problem: re.sub(r"[^a-z0-9]", "", problem.question.lower())  # noqa: E731
+    mawps = {bare(problem) for split in SPLITS for problem in load_problems("mawps", split=split)}
+    assert sum(bare(problem) in mawps for problem in load_problems("fermat", set="Original")) == 1103
 
 
 def test_mawps_answers_are_in_their_shortest_form():
@@ -504,6 +512,17 @@ def test_the_four_classes_of_numbers_are_the_papers(made):
             assert sum(value < 10**power for value in numbers) > len(numbers) * (power + 1) / 4 * 0.7
 
 
+def test_what_binary_floats_would_keep():
+    """What docs/data.md says of the published script: it keeps mostly endless quotients and loses a quarter of sums."""
+    draw = lambda numbers: templates._draw(templates._stream(3), 200_000, numbers).reshape(-1, 2).tolist()  # noqa: E731
+    _, large, _, hundredths = number_classes("script")
+    kept = [Fraction(a, b) for a, b in draw(large) if len(str(a / b)) <= 15]
+    endless = [value for value in kept if 10**20 % value.denominator]
+    assert len(kept) > 100 and len(endless) / len(kept) > 0.8
+    lost = [len(str(a / 100 + b / 100)) > 15 for a, b in draw(hundredths)]
+    assert 0.2 < sum(lost) / len(lost) < 0.3
+
+
 @pytest.mark.parametrize("numbers", number_classes("script"), ids=lambda numbers: numbers.name)
 def test_draws_reach_every_number_evenly(numbers):
     drawn = templates._draw(templates._stream(7), 200_000, numbers)
@@ -526,10 +545,10 @@ def test_the_way_from_bits_to_numbers_is_fixed():
 
 
 FIRST_DRAWS = [
-    [774, 90, 439, 654, 858, 433],
-    [774182, 90161, 439439, 654916, 858739, 433582],
-    [77, 1, 44, 65, 859, 4],
-    [774, 9, 439, 655, 8586, 43],
+    [90, 774, 654, 439, 433, 858],
+    [90161, 774182, 654916, 439439, 433582, 858739],
+    [1, 77, 65, 44, 4, 859],
+    [9, 774, 655, 439, 43, 8586],
 ]
 
 
@@ -541,6 +560,11 @@ FIRST_DRAWS = [
 def test_settings_that_cannot_be_are_refused_together(settings, says):
     with pytest.raises(ConfigError, match=says):
         FermatConfig(**settings)
+
+
+def test_the_smallest_sets():
+    rows = generate_fermat(FermatConfig(size=1, dev_size=0))
+    assert len(rows["train"]) == 1 and rows["dev"] == []
 
 
 def test_a_changed_generated_file_is_reported(tmp_path):

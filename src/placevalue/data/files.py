@@ -51,12 +51,7 @@ def read_problems(path: str | os.PathLike[str]) -> list[Problem]:
     Example:
         >>> read_problems("mine.jsonl")  # doctest: +SKIP
     """
-    path = Path(path)
-    if path.suffix not in READERS:
-        raise DataError(f"{path}: expected a file that ends in {' or '.join(READERS)}")
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    check_unchanged(path)
+    path = checked_path(path)
     problems: list[Problem] = []
     faults: list[str] = []
     lines: dict[str, int] = {}
@@ -79,18 +74,24 @@ def read_problems(path: str | os.PathLike[str]) -> list[Problem]:
 
 def made_from(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Which corpora a generated file's text comes from, by the record beside it; nothing for other files."""
-    record = _record_of(Path(path))
+    record = _record_of(checked_path(path))
     return tuple(record["sources"]) if record else ()
 
 
-def check_unchanged(path: Path) -> None:
-    """A generated file must be what the record beside it says."""
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """The path of a file that is there, can be read, and, if it was generated, is what the record beside it says."""
+    path = Path(path)
+    if path.suffix not in READERS:
+        raise DataError(f"{path}: expected a file that ends in {' or '.join(READERS)}")
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
     record = _record_of(path)
     if record and record["files"][path.name]["sha256"] != file_hash(path):
         raise DataError(
             f"{path} is not the file that {path.with_name(RECORD)} speaks of, it was changed or half made: "
             "make it again, or give it another name"
         )
+    return path
 
 
 def _record_of(path: Path) -> dict[str, Any] | None:

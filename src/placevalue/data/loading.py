@@ -82,7 +82,6 @@ def data_sources(spec: str | os.PathLike[str]) -> tuple[str, ...]:
     named = _named(spec)
     if named is not None:
         return (CORPORA[named[0]].source,)
-    read_problems(spec)
     return made_from(spec) or (f"file:{file_hash(spec)[:12]}",)
 
 

@@ -177,12 +177,14 @@ def _generate(
     progress: Callable[[int], Any],
 ) -> list[Problem]:
     """Templates take turns in a drawn order, classes take a quarter each; then all rows are shuffled."""
+    if not size:
+        return []
     stream = partial(_stream, config.seed, {"train": 0, "dev": 1}[part])
     classes = number_classes(config.large)
     turns = np.argsort(stream(0, 0).random_raw(len(templates)), kind="stable")
-    places = np.argsort(stream(0, 1).random_raw(size), kind="stable") if size else np.arange(0)
-    rows = np.arange(size)
-    group = rows * len(classes) // max(size, 1) * len(templates) + turns[rows % len(templates)]
+    places = np.argsort(stream(0, 1).random_raw(size), kind="stable")
+    rows = np.arange(size, dtype=np.int64)
+    group = rows * len(classes) // size * len(templates) + turns[rows % len(templates)]
     problems: list[Any] = [None] * size
     keys, starts = np.unique(np.sort(group), return_index=True)
     for key, wanted in zip(keys.tolist(), np.split(places[np.argsort(group, kind="stable")], starts[1:]), strict=True):
@@ -225,19 +227,17 @@ def _fill(
 
 
 def _draw(bits: np.random.PCG64, count: int, numbers: NumberClass) -> Column:
-    """Two integers from each 64 random bits, upper half first: 30 of the 32 times the span, shifted.
+    """Two integers from each 64 random bits, lower half first: 30 of the 32 times the span, shifted.
 
     With decimals, the lowest two bits choose among four spans, twice as many steps are drawn as there are numbers, and
     two make a number: what rounding a fraction of the span does, 0 and the end getting half the chance of the others.
     """
-    raw = bits.random_raw(count // 2)
-    halves = np.stack([raw >> np.uint64(32), raw & np.uint64(2**32 - 1)], axis=1).reshape(-1)
-    fine = halves >> np.uint64(2)
+    halves = bits.random_raw(count // 2).astype("<u8", copy=False).view("<u4")
+    fine = (halves >> np.uint32(2)).astype(np.int64)
     if not numbers.decimals:
-        return (fine * np.uint64(numbers.high - numbers.low + 1) >> np.uint64(30)).astype(np.int64) + numbers.low
-    ends = np.array([2 * 10**power * 10**numbers.decimals for power in range(4)], dtype=np.uint64)
-    steps = fine * ends[halves & np.uint64(3)] >> np.uint64(30)
-    return ((steps + np.uint64(1)) >> np.uint64(1)).astype(np.int64)
+        return (fine * (numbers.high - numbers.low + 1) >> 30) + numbers.low
+    ends = np.array([2 * 10**power * 10**numbers.decimals for power in range(4)], dtype=np.int64)
+    return (fine * ends[halves & np.uint32(3)] >> 30) + 1 >> 1
 
 
 def _answers(
@@ -259,14 +259,16 @@ def _answers(
 
 
 def _ends_early(top: Column, below: Column) -> Column:
-    """Where a quotient has at most 13 decimals."""
-    rest = top % below
-    step = len(str(2**63 // int(below.max()))) - 1  # how many digits at once leave the remainder within 64 bits
-    if step < 1:
-        rest, below, step = rest.astype(object), below.astype(object), MOST_DECIMALS
-    for digits in [step] * (MOST_DECIMALS // step) + [MOST_DECIMALS % step]:
-        rest = rest * 10**digits % below
-    return rest == 0
+    """Where a quotient above 0 has at most 13 decimals: where 10**13 times it is whole."""
+    largest = int(below.max())
+    factor = 1
+    for prime in (2, 5):  # a denominator has no more of a prime than fit into it
+        factor *= prime ** max(power for power in range(MOST_DECIMALS + 1) if prime**power <= largest)
+    if largest * factor >= 2**63:
+        top, below = top.astype(object), below.astype(object)
+    elif int(top.max()) * factor >= 2**63:
+        top = top % below
+    return top * factor % below == 0
 
 
 def _write_answer(top: int, below: int, decimals: int) -> str:

@@ -1,0 +1,83 @@
+"""How fast FERMAT's training set is made: 200,000 rows drawn, computed exactly and written, on one core.
+
+Against it, a plain Python loop does the same work row by row on a sample, and is extrapolated: it draws the numbers
+with `random`, runs the same parsed program on `fractions.Fraction`, draws anew what is not above 0 or longer than 15
+characters, and fills in the question. It writes nothing. Both run in one thread, and seconds are the
+processor's, so that whoever else uses the machine counts little; the clock's are in the record.
+
+Run: `python -m benchmarks fermat_data`
+"""
+
+import random
+import tempfile
+from decimal import Decimal
+from fractions import Fraction
+from time import perf_counter, process_time
+from typing import Any
+
+from benchmarks.results import Check, Outcome
+from placevalue.data import FermatConfig, write_fermat
+from placevalue.data.templates import LONGEST_ANSWER, Large, NumberClass, Template, number_classes, read_templates
+
+SIZE, SAMPLE, SEED, ROUNDS = 200_000, 1_000, 42, 2
+SECONDS, FASTER = 10.0, 5.0
+
+
+def run() -> Outcome:
+    """Measure both ranges of large integers."""
+    checks: list[Check] = []
+    raw: dict[str, Any] = {}
+    for large in ("paper", "script"):
+        found = [_ours(large) for _ in range(ROUNDS)]
+        clock, seconds = min(found, key=lambda pair: pair[1])
+        loop = _loop(large)
+        note = f"{SIZE / seconds:,.0f} rows/s; {clock:.1f} s by the clock"
+        checks.append(Check(f"{large}: seconds for {SIZE:,} rows", seconds, at_most=SECONDS, note=note))
+        note = f"{loop:,.0f} s by the loop"
+        checks.append(Check(f"{large}: loop / ours", loop / seconds, at_least=FASTER, note=note))
+        raw[large] = {"clock_and_processor": found, "loop": loop}
+    return Outcome({"size": SIZE, "sample": SAMPLE, "seed": SEED, "rounds": ROUNDS}, checks, raw)
+
+
+def _ours(large: Large) -> tuple[float, float]:
+    """Seconds by the clock and of the processor."""
+    with tempfile.TemporaryDirectory() as folder:
+        begin, busy = perf_counter(), process_time()
+        write_fermat(FermatConfig(size=SIZE, seed=SEED, large=large), folder)
+        return perf_counter() - begin, process_time() - busy
+
+
+def _loop(large: Large) -> float:
+    """Seconds that the loop would take for all rows."""
+    rng = random.Random(SEED)
+    templates = [template for template in read_templates() if template.answerable]
+    rng.shuffle(templates)
+    classes = number_classes(large)
+    begin = process_time()
+    rows = [_row(rng, templates[row % len(templates)], classes[row * 4 // SAMPLE]) for row in range(SAMPLE)]
+    assert len(rows) == SAMPLE
+    return (process_time() - begin) / SAMPLE * SIZE
+
+
+def _row(rng: random.Random, template: Template, numbers: NumberClass) -> tuple[str, str]:
+    while True:
+        texts = {number: _number(rng, numbers) for number in template.shown}
+        try:
+            value = template.program.evaluate({number: Fraction(text) for number, text in texts.items()})
+        except ZeroDivisionError:
+            continue
+        if value <= 0 or 10**13 % value.denominator:
+            continue
+        answer = format(Decimal(value.numerator) / value.denominator, "f")
+        answer = answer if "." in answer else f"{answer}.0"
+        if len(answer) <= LONGEST_ANSWER:
+            question = template.question
+            for number, text in texts.items():
+                question = question.replace(f"num{number}", text)
+            return question, answer
+
+
+def _number(rng: random.Random, numbers: NumberClass) -> str:
+    if not numbers.decimals:
+        return str(rng.randint(numbers.low, numbers.high))
+    return f"{rng.random() * 10 ** rng.randint(0, 3):.{numbers.decimals}f}"
