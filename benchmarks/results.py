@@ -68,7 +68,7 @@ def write_record(name: str, outcome: Outcome, load_before: Sequence[float]) -> P
         "config": outcome.config,
         "versions": {"python": platform.python_version(), "placevalue": placevalue.__version__}
         | {package: version(package) for package in ("torch", "transformers", "tokenizers")},
-        "git": _git_state(),
+        "git": git_state(),
         "cpu": {"count": os.cpu_count(), "machine": platform.machine(), "load_before": list(load_before)},
         "checks": [asdict(check) | {"passed": check.passed} for check in outcome.checks],
         "raw": outcome.raw,
@@ -76,7 +76,7 @@ def write_record(name: str, outcome: Outcome, load_before: Sequence[float]) -> P
     return write_json(RECORDS / f"{name}.json", record)
 
 
-def _git_state() -> dict[str, Any]:
+def git_state() -> dict[str, Any]:
     """The commit that was measured, and whether anything but the records differs from it; absent outside git."""
 
     def git(*arguments: str) -> str:
