@@ -3,12 +3,13 @@
 import argparse
 import os
 
-from benchmarks import attach, fermat_data, neighbours, scoring, tokenisation
+from benchmarks import attach, fermat_data, loss, neighbours, scoring, tokenisation
 from benchmarks.results import print_table, write_record
 
 BENCHMARKS = {
     "tokenisation": tokenisation.run,
     "attach": attach.run,
+    "loss": loss.run,
     "neighbours": neighbours.run,
     "scoring": scoring.run,
     "fermat_data": fermat_data.run,

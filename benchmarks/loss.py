@@ -1,0 +1,205 @@
+"""What the auxiliary loss costs: a training step with it and with the model's own cross-entropy, and the losses alone.
+
+On a CPU a T5 of ten million parameters with a vocabulary of 32,128, on an accelerator a BART-base built from its config
+at batch 1,024 in bfloat16. Twins take steps in turn, each pair in the other order than the one before. Beside them,
+where it is installed, ntloss's `NTLoss` with cross-entropy, as its authors recommend it.
+
+Run: `python -m benchmarks loss`, or `python -m benchmarks.loss --device cuda --out FILE`
+"""
+
+import argparse
+import math
+import statistics
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import BartConfig, BartForConditionalGeneration, T5Config, T5ForConditionalGeneration
+
+from benchmarks.addition.sums import build_tokenizer
+from benchmarks.results import Check, Outcome, print_table
+from placevalue import AggregationLoss, attach, encode_pairs
+from placevalue.records import provenance
+from placevalue.storage import write_json
+
+SEED, THREADS, WARMUP = 0, 2, 3
+SETTINGS = {
+    "cpu": dict(model="t5", vocabulary=32_128, batch=16, source=64, target=12, pairs=40, target_ratio=1.05),
+    "cuda": dict(model="bart-base", vocabulary=50_265, batch=1024, source=80, target=14, pairs=25, target_ratio=1.03),
+}
+ARMS: dict[str, dict[str, Any] | None] = {
+    "cross-entropy": None,
+    "soft": dict(mode="soft"),
+    "soft interpolated": dict(mode="soft", aggregation="interpolated"),
+    "hard": dict(mode="hard"),
+}
+
+
+def _model(kind: str, vocabulary: int) -> Any:
+    torch.manual_seed(SEED)
+    if kind == "t5":
+        config = T5Config(vocab_size=vocabulary, d_model=192, d_kv=32, num_heads=6, d_ff=768, num_layers=4)
+        config.dropout_rate, config.decoder_start_token_id = 0.0, 0
+        return T5ForConditionalGeneration(config)
+    base = BartConfig(vocab_size=vocabulary, d_model=768, encoder_layers=6, decoder_layers=6, dropout=0.0)
+    base.encoder_attention_heads = base.decoder_attention_heads = 12
+    base.encoder_ffn_dim = base.decoder_ffn_dim = 3072
+    base.pad_token_id, base.decoder_start_token_id, base.eos_token_id = 0, 1, 1
+    return BartForConditionalGeneration(base)
+
+
+class Trained:
+    """A model that takes training steps on one batch with one loss."""
+
+    def __init__(self, device: str, arm: str) -> None:
+        settings: Any = SETTINGS[device]
+        tokenizer = build_tokenizer()
+        self.device = device
+        self.model = _model(settings["model"], settings["vocabulary"])
+        attach(self.model, tokenizer)
+        self.model.to(device, torch.float32 if device == "cpu" else torch.bfloat16).train()
+        options = ARMS[arm]
+        self.loss = None if options is None else AggregationLoss(self.model, tokenizer, **options)
+        generator = torch.Generator().manual_seed(SEED)
+        shape = (settings["batch"], settings["source"])
+        self.inputs = torch.randint(5, settings["vocabulary"], shape, generator=generator).to(device)
+        self.labels = _labels(tokenizer, settings["batch"], settings["target"], generator).to(device)
+        self.fed = self.model.prepare_decoder_input_ids_from_labels(labels=self.labels)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
+
+    def step(self) -> float:
+        """One training step, in seconds."""
+        begin = _now(self.device)
+        if self.loss is None:
+            value = self.model(input_ids=self.inputs, decoder_input_ids=self.fed, labels=self.labels).loss
+        else:
+            outputs = self.model(input_ids=self.inputs, decoder_input_ids=self.fed)
+            value = self.loss(outputs, self.labels)
+        value.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return _now(self.device) - begin
+
+
+def _labels(tokenizer: Any, count: int, width: int, generator: torch.Generator) -> Tensor:
+    """Numbers of 1 to 9 digits, as targets of `width` tokens."""
+    sizes = torch.randint(1, 10, (count,), generator=generator).tolist()
+    answers = [str(10 ** (size - 1) + index) for index, size in enumerate(sizes)]
+    answers = [answer[:9] for answer in answers]
+    rows = [row["labels"] for row in encode_pairs(tokenizer, answers, answers, encoder_decoder=True)]
+    return torch.tensor([row + [-100] * (width - len(row)) for row in rows])
+
+
+def _now(device: str) -> float:
+    if device != "cpu":
+        torch.cuda.synchronize()
+    return perf_counter()
+
+
+def _ratio(first: list[float], second: list[float]) -> float:
+    """The middle of the ratios of neighbouring steps: what slows the machine for a while hits both."""
+    return math.exp(statistics.median(math.log(b / a) for a, b in zip(first, second, strict=True)))
+
+
+def _steps(device: str, arm: str) -> tuple[list[float], list[float]]:
+    """Seconds of steps without and with a loss, in turn."""
+    twins = [Trained(device, "cross-entropy"), Trained(device, arm)]
+    for twin in twins * WARMUP:
+        twin.step()
+    seconds: tuple[list[float], list[float]] = ([], [])
+    for pair in range(SETTINGS[device]["pairs"]):  # type: ignore[call-overload]
+        for which in (0, 1) if pair % 2 else (1, 0):
+            seconds[which].append(twins[which].step())
+    return seconds
+
+
+def _alone(device: str) -> dict[str, Callable[[Tensor, Tensor], Tensor]]:
+    """The losses as functions of logits and labels."""
+    settings: Any = SETTINGS[device]
+    tokenizer = build_tokenizer()
+    model = _model("t5", settings["vocabulary"])
+    attach(model, tokenizer)
+    model.to(device)
+    losses: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+        "F.cross_entropy": lambda logits, labels: F.cross_entropy(logits.flatten(0, 1), labels.flatten()),
+    }
+    for arm, options in ARMS.items():
+        if options is not None:
+            losses[arm] = _with_outputs(AggregationLoss(model, tokenizer, **options))
+    try:
+        from ntloss import NTLoss
+    except ImportError:
+        return losses
+    rival = NTLoss(tokenizer, vocab_size=settings["vocabulary"])
+    losses["ntloss with cross-entropy"] = lambda logits, labels: (
+        F.cross_entropy(logits.flatten(0, 1), labels.flatten()) + 0.3 * rival(logits, labels)
+    )
+    return losses
+
+
+def _with_outputs(loss: AggregationLoss) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda logits, labels: loss({"logits": logits}, labels)
+
+
+def _losses(device: str) -> dict[str, list[float]]:
+    """Seconds of each loss forward and backward, in turn."""
+    settings: Any = SETTINGS[device]
+    generator = torch.Generator().manual_seed(SEED)
+    labels = _labels(build_tokenizer(), settings["batch"], settings["target"], generator).to(device)
+    logits = torch.randn(*labels.shape, settings["vocabulary"], generator=generator).to(device)
+    seconds: dict[str, list[float]] = {}
+    losses = _alone(device)
+    for turn in range(WARMUP + settings["pairs"]):
+        for name, loss in losses.items():
+            given = logits.clone().requires_grad_()
+            begin = _now(device)
+            loss(given, labels).backward()
+            if turn >= WARMUP:
+                seconds.setdefault(name, []).append(_now(device) - begin)
+    return seconds
+
+
+def run(device: str = "cpu") -> Outcome:
+    """All arms."""
+    if device == "cpu":
+        torch.set_num_threads(THREADS)
+    target = float(SETTINGS[device]["target_ratio"])  # type: ignore[arg-type]
+    checks, raw = [], {}
+    for arm in list(ARMS)[1:]:
+        without, with_ = _steps(device, arm)
+        raw[f"step, {arm}"] = {"without": without, "with": with_}
+        checks.append(Check(f"step with {arm} / without", _ratio(without, with_), at_most=target))
+    alone = _losses(device)
+    raw["alone"] = alone
+    for name, seconds in alone.items():
+        if name != "F.cross_entropy":
+            checks.append(Check(f"{name} / F.cross_entropy, alone", _ratio(alone["F.cross_entropy"], seconds)))
+    config = {"device": device, "seed": SEED, "threads": THREADS, "warmup": WARMUP, **SETTINGS[device]}
+    return Outcome(config, checks, raw)
+
+
+def main() -> int:
+    """Measure on one device, and write the record where it is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.loss")
+    parser.add_argument("--device", choices=list(SETTINGS), default="cuda")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    outcome = run(options.device)
+    print_table("loss", outcome.checks)
+    name = torch.cuda.get_device_name() if options.device == "cuda" else "cpu"
+    checks = [
+        dict(name=check.name, ratio=check.ratio, at_most=check.at_most, passed=check.passed) for check in outcome.checks
+    ]
+    record = {"benchmark": "loss", "config": outcome.config, "checks": checks, "raw": outcome.raw}
+    write_json(options.out, record | {"provenance": provenance(name)})
+    return 1 if any(check.passed is False for check in outcome.checks) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
