@@ -9,9 +9,11 @@ from benchmarks.addition.__main__ import HERE, main
 from benchmarks.addition.grid import CE, Arm, Cell, Grid, Settings
 from benchmarks.addition.intervals import paired_difference, surviving, t_quantile
 from benchmarks.addition.page import render_page
+from benchmarks.addition.record import build_record
 from benchmarks.addition.sums import build_tokenizer, draw_pairs, encode_sums, score_answers
 from benchmarks.addition.training import batches, build_model
 from placevalue.errors import DataError
+from placevalue.storage import write_json
 
 TINY = Settings(dim=16, layers=1, heads=2, warmup=2, batch=16, test=20, train_sample=10, checkpoints=(0.5, 1.0))
 
@@ -38,6 +40,22 @@ def test_a_study_is_run_taken_up_again_and_reported(tmp_path, capsys):
     assert page == render_page(record) and "Of 3 comparisons" in page and "`soft-weighted-0.6`" in page
     with pytest.raises(DataError, match="other settings"):
         main(["report", "--runs", str(runs), "--to", str(to)], tiny(learning_rate=1e-3))
+
+
+def test_the_page_names_what_differs(tmp_path):
+    grid = tiny(seeds=(0, 1, 2))
+    for run in grid.runs():
+        gain = 0.5 + 0.01 * run.seed if run.arm != CE else 0.0
+        checkpoint = {"step": 4, "train": {"exact": 1.0}, "digit_norm": 1.0, "ce": 0.1}
+        test = {"exact": 0.3 + gain, "error": 5.0 + 10 * gain, "no_number": 0.0, "length": 1.0}
+        origin = {"versions": {"torch": "1", "transformers": "2"}}
+        outcome = {"schema": 1, "config": run.config(), "checkpoints": [checkpoint | {"test": test}], "seconds": 1.0}
+        write_json(tmp_path / f"{run.name}.json", outcome | {"parameters": 9, "provenance": origin})
+    page = render_page(build_record(grid, tmp_path))
+    assert "2 are better and 1 worse" in page and "2 remain better and 1 worse" in page
+    assert "- 2 digits, 40 pairs, exact match: `soft-weighted-0.6`*" in page
+    assert "| `soft-weighted-0.6` | 1 | 1 / 0 | 0 / 1 | 1 / 0 |" in page
+    assert "**+5.10 (+4.85 to +5.35)***" in page
 
 
 def test_the_committed_page_is_written_from_the_committed_record():

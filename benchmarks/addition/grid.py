@@ -95,7 +95,7 @@ ARMS = (
     Arm(0.6, "hard", "interpolated"),
 )
 # From pairs so few that cross-entropy learns them by heart to so many that it learns to add.
-CELLS = (Cell(2, 500, 1000), Cell(2, 1000, 1000), Cell(2, 3000, 1000), Cell(3, 1000, 1200), Cell(3, 20_000, 1200))
+CELLS = (Cell(2, 500, 1000), Cell(2, 1000, 1000), Cell(2, 3000, 800), Cell(3, 1000, 1200), Cell(3, 20_000, 1000))
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,8 @@ class Grid:
 
     cells: Sequence[Cell] = CELLS
     arms: Sequence[Arm] = ARMS
-    seeds: Sequence[int] = (0, 1, 2, 3, 4)
+    seeds: Sequence[int] = (1, 2, 3, 4, 5)
+    """Without 0, on which sizes and steps were chosen: some of its outcomes were seen before the study began."""
     settings: Settings = field(default_factory=Settings)
 
     def runs(self) -> list[Run]:

@@ -50,25 +50,33 @@ def _findings(record: dict[str, Any]) -> str:
     better, worse = _clear(record, "better"), _clear(record, "worse")
     lines = [
         "## What was found",
-        f"Of {count} comparisons (arms, tasks with their sizes, {len(OUTCOMES)} outcomes), {len(better)} are better "
-        f"and {len(worse)} worse than `ce` beyond their interval; chance alone would bring about "
-        f"{count * record['level'] / 2:.0f} of each.",
+        f"Of {count} comparisons (arms, tasks with their sizes, {len(OUTCOMES)} outcomes), {_count(better)} are better "
+        f"and {_count(worse)} worse than `ce` beyond their interval; chance alone would bring about "
+        f"{count * record['level'] / 2:.0f} of each. After the correction for {count} comparisons, "
+        f"{_count(better, '*')} remain better and {_count(worse, '*')} worse.",
     ]
-    for verb, found in (("Better", better), ("Worse", worse)):
-        kept = [text for text, difference in found if difference["survives"]]
-        said = f": {'; '.join(kept)}." if kept else "."
-        lines.append(f"{verb} even after the correction for {count} comparisons: {len(kept)}{said}")
+    for verdict, found in (("Better", better), ("Worse", worse)):
+        if found:
+            lines.append(f"{verdict}:")
+            lines.append("\n".join(f"- {where}: {', '.join(arms)}" for where, arms in found.items()))
     return "\n\n".join(lines)
 
 
-def _clear(record: dict[str, Any], verdict: str) -> list[tuple[str, dict[str, Any]]]:
-    return [
-        (f"`{arm['arm']}` in {_NAMES[outcome]} on {_title(cell)}", difference)
-        for cell in record["cells"]
-        for arm in cell["arms"]
-        for outcome, difference in arm.get("differences", {}).items()
-        if difference[verdict]
-    ]
+def _count(found: dict[str, list[str]], ending: str = "") -> int:
+    return sum(arm.endswith(ending) for arms in found.values() for arm in arms)
+
+
+def _clear(record: dict[str, Any], verdict: str) -> dict[str, list[str]]:
+    """By task, size and outcome, the arms with this verdict; with * where it survives the correction."""
+    found: dict[str, list[str]] = {}
+    for cell in record["cells"]:
+        for outcome in OUTCOMES:
+            for arm in cell["arms"]:
+                difference = arm.get("differences", {}).get(outcome)
+                if difference and difference[verdict]:
+                    text = f"`{arm['arm']}`{'*' if difference['survives'] else ''}"
+                    found.setdefault(f"{_title(cell)}, {_NAMES[outcome]}", []).append(text)
+    return found
 
 
 def _overview(record: dict[str, Any]) -> str:
