@@ -193,9 +193,7 @@ def main() -> int:
     outcome = run(options.device)
     print_table("loss", outcome.checks)
     name = torch.cuda.get_device_name() if options.device == "cuda" else "cpu"
-    checks = [
-        dict(name=check.name, ratio=check.ratio, at_most=check.at_most, passed=check.passed) for check in outcome.checks
-    ]
+    checks = [asdict(check) | {"passed": check.passed} for check in outcome.checks]
     record = {"benchmark": "loss", "config": outcome.config, "checks": checks, "raw": outcome.raw}
     write_json(options.out, record | {"provenance": provenance(name)})
     return 1 if any(check.passed is False for check in outcome.checks) else 0
