@@ -222,8 +222,11 @@ def provenance(device: str | None = None) -> dict[str, Any]:
 def git_state() -> dict[str, Any]:
     """The commit of the checkout this code runs from, and whether anything but results differs from it.
 
-    Absent outside a checkout: an installed copy inside somebody else's repository has no commit.
+    Absent outside a checkout: an installed copy inside somebody else's repository has no commit. Where a checkout was
+    copied without its history, `PLACEVALUE_COMMIT` says which one it is; nothing is then said of changes.
     """
+    if told := os.environ.get("PLACEVALUE_COMMIT"):
+        return {"commit": told}
     root = Path(__file__).resolve().parents[2]
 
     def git(*arguments: str) -> str:
