@@ -4,6 +4,7 @@
 read them all again. Here both come out of one function that works through the logits in pieces.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -42,46 +43,46 @@ class _TokenLikelihoods(torch.autograd.Function):
         ctx: Any, logits: Tensor, labels: Tensor, wanted: Tensor, ignored: int, best: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
         exact = torch.promote_types(logits.dtype, torch.float32)
-        norms, likeliest = [], []
-        for piece in _pieces(logits):
-            rows = piece.to(exact)
-            if best:
-                likeliest.append(rows.argmax(-1))
-            norms.append(torch.logsumexp(rows, -1))
-        norm = torch.cat(norms) if norms else logits.new_zeros(0, dtype=exact)
         counted = labels != ignored
-        gold = logits.gather(1, torch.where(counted, labels, 0).unsqueeze(1)).squeeze(1).to(exact)
-        losses = torch.where(counted, norm - gold, 0)
-        log_probs = logits[:, wanted].to(exact) - norm.unsqueeze(1)
-        ctx.save_for_backward(logits, labels, wanted, norm)
-        ctx.ignored = ignored
-        found = torch.cat(likeliest) if likeliest else labels.new_zeros(0)
-        ctx.mark_non_differentiable(found)
-        return losses, log_probs, found
+        gold = torch.where(counted, labels, 0).unsqueeze(1)
+        losses = logits.new_empty(len(logits), dtype=exact)
+        log_probs = logits.new_empty((len(logits), len(wanted)), dtype=exact)
+        likeliest = labels.new_empty(len(logits) if best else 0)
+        for here, piece in _pieces(logits):
+            # The fused kernels of softmax are an accelerator's fastest way to read a row.
+            every = torch.log_softmax(piece, -1, dtype=exact)
+            losses[here] = every.gather(1, gold[here]).squeeze(1).neg_()
+            log_probs[here] = every[:, wanted]
+            if best:
+                likeliest[here] = piece.argmax(-1)
+        ctx.save_for_backward(logits, gold, wanted, counted, losses, log_probs)
+        ctx.mark_non_differentiable(likeliest)
+        return torch.where(counted, losses, 0), log_probs.clone(), likeliest
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(
         ctx: Any, of_losses: Tensor, of_log_probs: Tensor, _of_best: Tensor
     ) -> tuple[Tensor, None, None, None, None]:
-        logits, labels, wanted, norm = ctx.saved_tensors
-        counted = labels != ctx.ignored
-        of_losses = torch.where(counted, of_losses, 0)
-        share = of_losses - of_log_probs.sum(1)
-        gold = torch.where(counted, labels, 0).unsqueeze(1)
+        logits, gold, wanted, counted, losses, log_probs = ctx.saved_tensors
+        of_losses = torch.where(counted, of_losses, 0).unsqueeze(1)
+        share = of_losses - of_log_probs.sum(1, keepdim=True)
         gradient = torch.empty_like(logits)
-        start = 0
-        for piece in _pieces(logits):
-            here = slice(start, start + piece.shape[0])
-            rows = piece.to(norm.dtype).sub(norm[here, None]).exp_().mul_(share[here, None])
-            # Before rounding: near the gold the difference of the two is all there is.
-            rows.scatter_add_(1, gold[here], -of_losses[here, None])
-            rows[:, wanted] += of_log_probs[here]
-            gradient[here] = rows
-            start = here.stop
+        for here, piece in _pieces(logits):
+            every = torch.softmax(piece, -1, dtype=losses.dtype)
+            torch.mul(every, share[here], out=gradient[here])
+        # What has a gradient of its own is written anew: rounded with it, not before, since near the gold the
+        # difference of the two is all there is.
+        both = gold == wanted
+        of_gold = (-losses).exp().unsqueeze(1) * share - of_losses + (of_log_probs * both).sum(1, keepdim=True)
+        gradient.scatter_(1, gold, of_gold.to(gradient.dtype))
+        gradient[:, wanted] = (log_probs.exp() * share + of_log_probs - of_losses * both).to(gradient.dtype)
         return gradient, None, None, None, None
 
 
-def _pieces(logits: Tensor) -> tuple[Tensor, ...]:
+def _pieces(logits: Tensor) -> Iterator[tuple[slice, Tensor]]:
     entries = _PIECE.get(logits.device.type, _LARGE_PIECE)
-    return logits.split(max(1, entries // max(1, logits.shape[1])))
+    size = max(1, entries // max(1, logits.shape[1]))
+    for start in range(0, len(logits), size):
+        here = slice(start, start + size)
+        yield here, logits[here]
