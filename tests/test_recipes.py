@@ -1,11 +1,16 @@
 """Run configs: YAML, overrides, and errors that name every fault by its dotted path."""
 
+import json
 from dataclasses import asdict, fields, is_dataclass
+from pathlib import Path
 
 import pytest
 
+from placevalue.cli import main
+from placevalue.data import load_data
 from placevalue.errors import ConfigError
 from placevalue.recipes import Recipe, field_help, make_recipe, read_recipe, to_yaml
+from zoo import build
 
 SMALL = """
 model: some/model
@@ -104,3 +109,36 @@ def test_every_key_has_its_sentence():
         return sum(count(hint) if is_dataclass(hint) else 1 for hint in hints.values())
 
     assert len(keys) == count(Recipe)
+
+
+SHIPPED = sorted((Path(__file__).parents[1] / "recipes").glob("*.yaml"))
+LIKE = {"bart": "bart", "flan": "t5-flan", "smollm2": "llama"}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+class TestShipped:
+    def test_it_names_data_that_is_there(self, path):
+        recipe = read_recipe(path)
+        assert recipe.methods[0] == "untouched" and "digits" in recipe.methods
+        for spec in (*recipe.data.test, recipe.data.dev):
+            assert load_data(spec)
+
+    def test_a_dry_run_prints_every_config(self, path, capsys):
+        for method in read_recipe(path).methods:
+            assert main(["train", str(path), "--dry-run", "--method", method, "--seed", "9", "--max-steps", "20"]) == 0
+            printed = capsys.readouterr().out
+            assert f"method: {method}" in printed and "seed: 9" in printed and "max_steps: 20" in printed
+
+    def test_it_trains_a_small_model_of_its_kind(self, path, tmp_path, capsys):
+        """On the recipe's own kind of data and settings, a few of its problems."""
+        recipe = read_recipe(path)
+        model, base = build(next(small for start, small in LIKE.items() if path.stem.startswith(start)))
+        for part in (model, base):
+            part.save_pretrained(tmp_path / "model")
+        rows = [asdict(problem) for problem in load_data(recipe.data.dev)[:40]]
+        (tmp_path / "few.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        given = [f"{key}={tmp_path / 'few.jsonl'}" for key in ("data.train", "data.dev")]
+        given += [f"model={tmp_path / 'model'}", "training.checkpoint_every=2", "training.batch_size=4"]
+        command = ["train", str(path), *given, "--max-steps", "2", "--out", str(tmp_path / "run")]
+        assert main([*command, "--method", recipe.methods[-1]]) == 0
+        assert "2 steps" in capsys.readouterr().out

@@ -32,7 +32,7 @@ def _list_data(_: argparse.Namespace) -> None:
         console.print(f"{corpus.about} ({corpus_licence(name)})", soft_wrap=True)
         for part in corpus.parts:
             console.print(f"  {f'{name}:{part}':<36}{len(load_data(f'{name}:{part}')):>6,} problems", soft_wrap=True)
-    console.print("FERMAT's training and dev sets are made by `placevalue data fermat`", soft_wrap=True)
+    console.print("`placevalue data fermat` makes FERMAT's training and dev sets with other settings", soft_wrap=True)
 
 
 def _define_show(action: argparse.ArgumentParser) -> None:

@@ -2,11 +2,13 @@
 
 import os
 from dataclasses import dataclass
+from functools import cache
 
 from placevalue.data.fermat import FERMAT_SETS, read_fermat
 from placevalue.data.files import READERS, made_from, read_bundled, read_problems
 from placevalue.data.mawps import SPLITS, read_mawps
 from placevalue.data.problems import Problem, checksum
+from placevalue.data.templates import SOURCE, FermatConfig, generate_fermat
 from placevalue.errors import ConfigError
 from placevalue.storage import file_hash
 
@@ -17,14 +19,17 @@ class Corpus:
 
     about: str
     parts: tuple[str, ...]
+    folder: str
+    """Where its files and its licence lie."""
     source: str
-    """The corpus that the text comes from, and the folder it lies in."""
+    """The corpus that the text counts as, to tell what a model has seen."""
 
 
 CORPORA = {
-    "mawps": Corpus("MAWPS, a seeded split", tuple(SPLITS), "mawps"),
-    "mawps-dedup": Corpus("MAWPS without questions that a later part asks word for word", tuple(SPLITS), "mawps"),
-    "fermat": Corpus("FERMAT's test sets", FERMAT_SETS, "fermat"),
+    "mawps": Corpus("MAWPS, a seeded split", tuple(SPLITS), "mawps", "mawps"),
+    "mawps-dedup": Corpus("MAWPS without what a later part asks word for word", tuple(SPLITS), "mawps", "mawps"),
+    "fermat": Corpus("FERMAT's test sets", FERMAT_SETS, "fermat", "fermat"),
+    SOURCE: Corpus("FERMAT's training and dev sets, made from its templates", ("train", "dev"), "fermat", SOURCE),
 }
 
 
@@ -59,6 +64,8 @@ def load_problems(
 def load_data(spec: str | os.PathLike[str]) -> list[Problem]:
     """Problems by one string: `mawps:train`, `mawps-dedup:test`, `fermat:1000+`, or a `.jsonl` or `.csv` file.
 
+    `fermat-templates:train` and `:dev` are made when they are asked for, as `FermatConfig()` says.
+
     Example:
         >>> len(load_data("fermat:Original"))
         1111
@@ -67,9 +74,16 @@ def load_data(spec: str | os.PathLike[str]) -> list[Problem]:
     if named is None:
         return read_problems(spec)
     corpus, part = named
+    if corpus == SOURCE:
+        return list(_generated()[part])
     if corpus == "fermat":
         return load_problems("fermat", set=part)
     return load_problems("mawps", split=part, deduplicated=corpus == "mawps-dedup")
+
+
+@cache
+def _generated() -> dict[str, list[Problem]]:
+    return generate_fermat(FermatConfig())
 
 
 def data_sources(spec: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -92,7 +106,7 @@ def data_checksum(spec: str | os.PathLike[str]) -> str:
 
 def corpus_licence(name: str) -> str:
     """Licence and holder of a corpus, from the licence file that comes with it."""
-    text = read_bundled(f"{CORPORA[name].source}/LICENSE").decode()
+    text = read_bundled(f"{CORPORA[name].folder}/LICENSE").decode()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f"{lines[0]}, {lines[1]}"
 
