@@ -36,6 +36,7 @@ check: $(VENV)/.installed  ## Lint, types, tests
 	$(MAKE) test
 
 bench: models  ## Ratios against what a user would use instead
+	$(RUN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(RUN)/python -m benchmarks
 
 clean:  ## Remove what the other targets made
