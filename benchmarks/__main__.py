@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from benchmarks import attach, fermat_data, neighbours, scoring, tokenisation
+from benchmarks import attach, fermat_data, generation, neighbours, scoring, tokenisation
 from benchmarks.results import print_table, write_record
 
 BENCHMARKS = {
@@ -12,6 +12,7 @@ BENCHMARKS = {
     "neighbours": neighbours.run,
     "scoring": scoring.run,
     "fermat_data": fermat_data.run,
+    "generation": generation.run,
 }
 
 
