@@ -14,10 +14,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from placevalue.checkpoints import from_pretrained, load_number_tokenizer
 from placevalue.errors import CheckpointError, ModelError
+from placevalue.integration import base_model
 from placevalue.models import load_config, load_model, load_tokenizer, resolve_model
 from placevalue.records import TrainRecord, read_record
 from placevalue.storage import file_hash, read_json
@@ -88,7 +90,7 @@ def read_checkpoint(name_or_path: str | os.PathLike[str]) -> Checkpoint:
             raise CheckpointError(f"{folder / _ADAPTER} does not name its base model")
     elif (folder / CHECKPOINTS).is_dir() and not (folder / "config.json").is_file():
         raise CheckpointError(f"{folder} holds a run that is not finished: finish it, or name one of its {CHECKPOINTS}")
-    name = folder.resolve().name if Path(name_or_path).is_dir() else os.fspath(name_or_path)
+    name = folder.resolve().name if folder.is_dir() else source
     home = folder.parent.parent if folder.parent.name == CHECKPOINTS else folder
     train = read_record(home / RECORD, TrainRecord) if (home / RECORD).is_file() else None
     begun = read_json(home / CONFIG) if train is None and (home / CONFIG).is_file() else {}
@@ -131,14 +133,12 @@ class Answerer:
 
     def _pad(self, questions: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Ids and mask `(batch, length)`, padded on the right for an encoder and on the left for a decoder."""
-        longest = max(map(len, questions))
-        rows, masks = [], []
-        for question in questions:
-            padding, ones = [self.settings.pad_token_id] * (longest - len(question)), [1] * len(question)
-            zeros = [0] * len(padding)
-            rows.append([*question, *padding] if self.encoder_decoder else [*padding, *question])
-            masks.append([*ones, *zeros] if self.encoder_decoder else [*zeros, *ones])
-        return torch.tensor(rows).to(self.stops.device), torch.tensor(masks).to(self.stops.device)
+        side = "right" if self.encoder_decoder else "left"
+        rows = [torch.tensor(question) for question in questions]
+        ids = pad_sequence(rows, True, float(self.settings.pad_token_id), side)
+        counted = torch.arange(ids.shape[1]) < torch.tensor([len(row) for row in rows])[:, None]
+        mask = (counted if self.encoder_decoder else counted.flip(1)).long()
+        return ids.to(self.stops.device), mask.to(self.stops.device)
 
 
 def load_answerer(checkpoint: Checkpoint, beams: int, max_answer: int, precision: str, device: str) -> Answerer:
@@ -154,11 +154,12 @@ def load_answerer(checkpoint: Checkpoint, beams: int, max_answer: int, precision
     else:
         model = load_model(checkpoint.source, **options)
     model = model.to(device).eval()
-    if not getattr(model, "can_generate", lambda: True)():
-        raise ModelError(f"{checkpoint.name} is a {type(model).__name__}, which writes no answers: give one that does")
+    kind = type(base_model(model))
+    if not kind.can_generate():
+        raise ModelError(f"{checkpoint.name} is a {kind.__name__}, which writes no answers: give one that does")
     settings = make_settings(model, checkpoint.tokenizer, beams, max_answer)
-    # What is absent from the settings `generate` would take from the model's own.
-    model.generation_config = settings
+    # What is absent from the settings `generate` would take from the model's own; inside PEFT there are two of them.
+    model.generation_config = base_model(model).generation_config = settings
     stops = torch.tensor(settings.eos_token_id, device=device)
     return Answerer(model, checkpoint.tokenizer, checkpoint.encoder_decoder, settings, stops)
 

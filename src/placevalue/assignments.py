@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 from placevalue.answering import Checkpoint, read_checkpoint
 from placevalue.data import FERMAT_SETS, PAPER_SETS, Problem, data_sources, load_data
 from placevalue.data.problems import checksum
-from placevalue.encoding import answer_lengths, encode_questions
+from placevalue.encoding import answer_lengths, encode_and_cut
 from placevalue.errors import ConfigError, DataError
 from placevalue.evaluation import Leakage, check_leakage
 from placevalue.recipes import GenerationConfig, TrainingConfig
@@ -135,15 +135,9 @@ def _encode(
     checkpoint: Checkpoint, sets: dict[str, list[Problem]], config: dict[str, Any]
 ) -> tuple[list[list[int]], list[bool], list[bool]]:
     """The questions' ids, which of them were cut, and which answers can be written."""
-    tokenizer, limit = checkpoint.tokenizer, config["max_question"]
-    kind: dict[str, Any] = {"encoder_decoder": checkpoint.encoder_decoder, "plain": checkpoint.plain}
+    tokenizer, plain, kind = checkpoint.tokenizer, checkpoint.plain, checkpoint.encoder_decoder
     problems = [problem for each in sets.values() for problem in each]
-    texts = [problem.question for problem in problems]
-    whole = encode_questions(tokenizer, texts, **kind)
-    questions = encode_questions(tokenizer, texts, max_question=limit, **kind)
-    lengths = answer_lengths(tokenizer, [problem.answer for problem in problems], **kind)
-    return (
-        [each["input_ids"] for each in questions],
-        [len(each["input_ids"]) > limit for each in whole],
-        [length <= config["max_answer"] for length in lengths],
-    )
+    texts, answers = [problem.question for problem in problems], [problem.answer for problem in problems]
+    questions, cut = encode_and_cut(tokenizer, texts, kind, config["max_question"], plain=plain)
+    lengths = answer_lengths(tokenizer, answers, encoder_decoder=kind, plain=plain)
+    return [each["input_ids"] for each in questions], cut, [length <= config["max_answer"] for length in lengths]
