@@ -23,7 +23,7 @@ from placevalue import answering, assignments, generation
 from placevalue.data import Problem, load_data
 
 MODEL, BEAMS, MAX_ANSWER, ROUNDS = "flan-t5-small-title", 3, 16, 2
-BATCH_SIZE, SAMPLE = {"cuda": 1024, "cpu": 32}, {"cuda": None, "cpu": 8}
+BATCH_SIZE, SAMPLE = {"cuda": 1024, "cpu": 20}, {"cuda": None, "cpu": 4}
 PER_SECOND = 1000.0
 
 
