@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from benchmarks import attach, fermat_data, loss, neighbours, scoring, tokenisation
+from benchmarks import attach, fermat_data, generation, loss, neighbours, scoring, tokenisation
 from benchmarks.results import print_table, write_record
 
 BENCHMARKS = {
@@ -13,6 +13,7 @@ BENCHMARKS = {
     "neighbours": neighbours.run,
     "scoring": scoring.run,
     "fermat_data": fermat_data.run,
+    "generation": generation.run,
 }
 
 

@@ -60,8 +60,8 @@ def print_table(title: str, checks: Sequence[Check]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def write_record(name: str, outcome: Outcome, load_before: Sequence[float]) -> Path:
-    """Write `records/NAME.json`, whole or not at all."""
+def write_record(name: str, outcome: Outcome, load_before: Sequence[float], path: Path | None = None) -> Path:
+    """Write `records/NAME.json`, or the file named, whole or not at all."""
     record = {
         "benchmark": name,
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -73,4 +73,4 @@ def write_record(name: str, outcome: Outcome, load_before: Sequence[float]) -> P
         "checks": [asdict(check) | {"passed": check.passed} for check in outcome.checks],
         "raw": outcome.raw,
     }
-    return write_json(RECORDS / f"{name}.json", record)
+    return write_json(path or RECORDS / f"{name}.json", record)

@@ -7,6 +7,7 @@ import pytest
 
 from placevalue import evaluation, intervals, metrics, records, schemas, scoreboards
 from placevalue.cli import main
+from placevalue.data import PAPER_SETS, load_data
 from placevalue.errors import DataError
 from placevalue.evaluation import check_leakage, compare, evaluate, load_predictions, problem_units
 from placevalue.intervals import bootstrap
@@ -298,6 +299,23 @@ def test_brackets_in_names_are_shown_as_written(tmp_path, capsys):
     assert main(["evaluate", str(path)]) == 0
     shown = capsys.readouterr().out
     assert "[bold]a.jsonl" in shown and "[red]set" in shown and "[a+b]" in shown
+
+
+def test_the_papers_denominators_on_the_bundled_data(tmp_path):
+    """Every answer predicted right, so that whatever is below 1 is the data's own doing."""
+    rows = [
+        Prediction(problem.id, problem.answer, problem.answer, f"fermat:{name}", operation=problem.operation)
+        for name in PAPER_SETS
+        for problem in load_data(f"fermat:{name}")
+    ]
+    found = evaluate(write_folder(tmp_path, rows), draws=2)
+    assert all(scores["accuracy_paper"]["n"] == 1111 for scores in found.scores.values()) and len(found.scores) == 10
+    commuted, large = found.scores["fermat:Commuted"], found.scores["fermat:1000+"]
+    assert value(commuted, "accuracy_paper") == (611 / 1111, 1111)
+    assert value(commuted, "accuracy_paper_numeric") == (1, 611)
+    assert value(large, "accuracy_paper_reachable") == (1, 902) and value(large, "accuracy_paper") == (1, 1111)
+    totals = {name: scores["accuracy_paper"]["n"] for name, scores in found.operations.items()}
+    assert totals == {"a+b": 1540, "a-b": 1620, "a*b": 1130, "a/b": 1020}
 
 
 @pytest.mark.parametrize("room", [schemas, records, metrics, intervals, evaluation, scoreboards])

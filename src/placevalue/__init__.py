@@ -6,6 +6,7 @@ from placevalue.checkpoints import from_pretrained, load_number_tokenizer, save_
 from placevalue.encoding import encode_pairs, encode_questions, encode_texts
 from placevalue.errors import PlacevalueError
 from placevalue.evaluation import evaluate
+from placevalue.generation import generate
 from placevalue.integration import RequireAttached, attach, check_attached, detach, is_attached
 from placevalue.losses import AggregationLoss
 from placevalue.metrics import METRICS
@@ -34,6 +35,7 @@ __all__ = [
     "evaluate",
     "find_numerals",
     "from_pretrained",
+    "generate",
     "is_attached",
     "load_number_tokenizer",
     "log_parts",

@@ -32,6 +32,7 @@ VERBS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argp
     "neighbours": (looking.define_neighbours, looking.run_neighbours),
     "data": (problems.define_data, problems.run_data),
     "train": (running.define_train, running.run_train),
+    "generate": (running.define_generate, running.run_generate),
     "evaluate": (running.define_evaluate, running.run_evaluate),
 }
 

@@ -77,8 +77,20 @@ def encode_questions(
 ) -> list[Example]:
     """Questions exactly as `encode_pairs` writes them, ready for `generate` after `tokenizer.pad`."""
     two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
+    return encode_and_cut(tokenizer, questions, two_part, max_question, separator, plain)[0]
+
+
+def encode_and_cut(
+    tokenizer: PreTrainedTokenizerBase,
+    questions: Sequence[str],
+    encoder_decoder: bool,
+    max_question: int | None,
+    separator: str = "\n",
+    plain: bool = False,
+) -> tuple[list[Example], list[bool]]:
+    """What `encode_questions` returns, and which of the questions were cut."""
     before, after = _around(tokenizer)
-    if not two_part:
+    if not encoder_decoder:
         after = [i for i in after if i != tokenizer.eos_token_id] + _ids(tokenizer, [separator])[0]
     room = None if max_question is None else max_question - len(before) - len(after)
     if room is not None and room < 1:
@@ -86,7 +98,8 @@ def encode_questions(
     bodies = _ids(tokenizer, questions)
     _warn_cut("questions", bodies, room, max_question)
     markers = {} if plain else marker_ids(tokenizer)
-    return [_example(before + _cut(markers, body, room) + after) for body in bodies]
+    examples = [_example(before + _cut(markers, body, room) + after) for body in bodies]
+    return examples, [room is not None and len(body) > room for body in bodies]
 
 
 def answer_lengths(

@@ -30,7 +30,7 @@ from placevalue.errors import ModelError
 from placevalue.pretrained import PRETRAINED, Pretrained
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[\w.-]+)?", re.ASCII)
 HUB_SECONDS = 4.0  # how long the hub may take to answer at all; its own client retries for half a minute
@@ -232,6 +232,14 @@ def load_tokenizer(name_or_path: str | os.PathLike[str], auto_class: Any = None)
 
     tokenizer: PreTrainedTokenizerBase = _load(auto_class or AutoTokenizer, *_locate(name_or_path))
     return tokenizer
+
+
+def load_config(name_or_path: str | os.PathLike[str]) -> PreTrainedConfig:
+    """Load the config of a folder, a fetched model or a hub name."""
+    from transformers import AutoConfig
+
+    config: PreTrainedConfig = _load(AutoConfig, *_locate(name_or_path))
+    return config
 
 
 def load_model(name_or_path: str | os.PathLike[str], auto_class: Any = None, **options: Any) -> PreTrainedModel:

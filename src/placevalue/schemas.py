@@ -43,6 +43,18 @@ def build(cls: Any, values: Mapping[str, Any]) -> Any:
     return cls(**made)
 
 
+def find_differences(there: Mapping[str, Any], here: Mapping[str, Any], path: str = "") -> list[str]:
+    """What differs between two JSON objects, each by its dotted path."""
+    found = []
+    for key in sorted(there.keys() | here.keys()):
+        theirs, ours = there.get(key), here.get(key)
+        if isinstance(theirs, Mapping) and isinstance(ours, Mapping):
+            found += find_differences(theirs, ours, f"{path}{key}.")
+        elif plain(theirs) != plain(ours):
+            found.append(f"{path}{key} is {theirs!r} there and {ours!r} here")
+    return found
+
+
 @lru_cache(maxsize=16)
 def _fields(cls: type) -> dict[str, tuple[Any, bool]]:
     """Each field's type, and whether it must be given."""

@@ -1,4 +1,4 @@
-"""Scores and comparisons as tables for people."""
+"""Scores, comparisons and counts as tables for people."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -73,4 +73,23 @@ def comparison_table(found: Mapping[str, Mapping[str, PairedTest]], first: str, 
             difference = f"{100 * test.difference:+.1f}{span}"
             table.add_row(escape(name), metric, *percent, difference, f"{test.n:,}", *only, f"{test.p:.3g}", test.test)
         table.add_section()
+    return table
+
+
+def count_table(counts: Mapping[str, int], title: str) -> "Table":
+    """The counts of a prediction record: a line for each set, and one for all where there are several."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    totals = {name: count for name, count in counts.items() if ":" not in name}
+    sets = list(dict.fromkeys(key.partition(":")[2] for key in counts if ":" in key))
+    table = Table(title=escape(title))
+    table.add_column("set")
+    for name in totals:
+        table.add_column(name.replace("_", " "), justify="right")
+    for each in sets:
+        table.add_row(escape(each), *(f"{counts[f'{name}:{each}']:,}" for name in totals))
+    if len(sets) > 1:
+        table.add_section()
+        table.add_row("all sets", *(f"{count:,}" for count in totals.values()))
     return table

@@ -27,6 +27,7 @@ from placevalue.methods import Method, find_method
 from placevalue.models import load_model, load_tokenizer
 from placevalue.recipes import TrainConfig
 from placevalue.records import TrainRecord, provenance, read_record, write_record
+from placevalue.schemas import find_differences
 from placevalue.storage import read_json, write_json
 from placevalue.tokenization import number_ids, number_tokenizer
 from placevalue.trainers import log_parts
@@ -270,7 +271,7 @@ def _tensorboard(folder: Path) -> list[TrainerCallback]:
     return [TensorBoardCallback(SummaryWriter(str(folder / "tensorboard")))]
 
 
-class _repeatable:  # noqa: N801: reads as a function
+class _repeatable:  # reads as a function
     """A context in which torch refuses what gives other results from run to run."""
 
     def __init__(self, wanted: bool) -> None:
@@ -354,15 +355,7 @@ def _is_whole(checkpoint: Path) -> bool:
 
 
 def _refuse_other(config: TrainConfig, found: dict[str, Any], folder: Path) -> None:
-    mine, theirs = (dict(_flat(json.loads(json.dumps(values)))) for values in (config.to_dict(), found))
-    changed = [key for key in sorted(mine.keys() | theirs.keys()) if mine.get(key) != theirs.get(key)]
-    if changed:
-        shown = "; ".join(f"{key} is {theirs.get(key)!r} there and {mine.get(key)!r} here" for key in changed)
-        raise TrainingError(f"{folder} holds another run: {shown}. Choose another folder, or remove it yourself")
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for key, value in values.items():
-        found += _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
-    return found
+    if changed := find_differences(found, config.to_dict()):
+        raise TrainingError(
+            f"{folder} holds another run: {'; '.join(changed)}. Choose another folder, or remove it yourself"
+        )

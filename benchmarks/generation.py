@@ -1,0 +1,175 @@
+"""How fast a checkpoint answers: FERMAT's ten paper sets, 3 beams, from problems to a file of predictions.
+
+Against it stands what one would use instead, `Seq2SeqTrainer.predict` with `predict_with_generate`: the same model with
+the same numbers, problems encoded by `encode_pairs`, the same batch size, precision and beams. (It takes no problems
+without labels and computes their loss on the way, which is a small part of its time.) Both are timed from the problems'
+texts to predicted texts, models loaded and warm; the rounds alternate, and the best of each counts. Without an
+accelerator a sample of each set is answered, and the rate has no target.
+Run: `python -m benchmarks.generation --model FOLDER --out FILE`, or `python -m benchmarks generation`
+"""
+
+import argparse
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import torch
+
+import placevalue
+from benchmarks.results import Check, Outcome, print_table, write_record
+from placevalue import answering, assignments, generation
+from placevalue.data import Problem, load_data
+
+MODEL, BEAMS, MAX_ANSWER, ROUNDS = "flan-t5-small-title", 3, 16, 2
+BATCH_SIZE, SAMPLE = {"cuda": 1024, "cpu": 20}, {"cuda": None, "cpu": 4}
+PER_SECOND = 1000.0
+
+
+def run(
+    model: str = MODEL,
+    batch_size: int | None = None,
+    precision: str = "float32",
+    sample: int | None = None,
+    rounds: int = ROUNDS,
+    device: str | None = None,
+) -> Outcome:
+    """Measure both on one device.
+
+    Args:
+        model: An encoder-decoder; it gets numbers, and is not trained on them.
+        batch_size: Problems at a time, for both.
+        precision: What is computed in, by both.
+        sample: Problems of each set; all on an accelerator, `SAMPLE` without.
+        rounds: How often each is timed.
+        device: `cuda` where there is one.
+    """
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    batch_size, sample = batch_size or BATCH_SIZE[device], sample or SAMPLE[device]
+    sets = {name: load_data(name)[:sample] for name in assignments.SHORTHANDS["fermat"]}
+    raw: dict[str, list[float]] = {"ours": [], "answering": [], "trainer": []}
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        _save_with_numbers(model, folder / "model")
+        predictor = _trainer(folder, batch_size, precision, device)
+        ours = _Ours(folder, batch_size, precision, device)
+        for warm in (True, *[False] * rounds):
+            chosen = {name: rows[:64] for name, rows in list(sets.items())[:2]} if warm else sets
+            theirs, mine = _trainer_seconds(predictor, chosen), ours.seconds(chosen)
+            if not warm:
+                raw["trainer"].append(theirs[0])
+                raw["ours"].append(mine[0])
+                raw["answering"].append(mine[1])
+    count = sum(map(len, sets.values()))
+    same = sum(a == b for a, b in zip(theirs[1], mine[2], strict=True)) / count
+    config = {"model": Path(model).name, "problems": count, "sets": len(sets), "beams": BEAMS, "rounds": rounds}
+    config |= {"max_answer": MAX_ANSWER, "batch_size": batch_size, "precision": precision, "device": _named(device)}
+    return _outcome(config, raw, same, PER_SECOND if device == "cuda" and sample is None else None)
+
+
+def _outcome(config: dict[str, Any], raw: dict[str, list[float]], same: float, target: float | None) -> Outcome:
+    count, (ours, answering_alone, theirs) = config["problems"], (min(each) for each in raw.values())
+    checks = [
+        Check("our problems a second", count / ours, at_least=target, note=f"{ours:.1f} s, texts to file"),
+        Check("of them while answering", count / answering_alone, note=f"{answering_alone:.1f} s in batches"),
+        Check("Seq2SeqTrainer.predict's a second", count / theirs, note=f"{theirs:.1f} s, texts to texts"),
+        Check("ours / Seq2SeqTrainer's", theirs / ours, at_least=1.0),
+        Check("share of the same predictions", same, at_least=0.99 if config["precision"] == "float32" else None),
+    ]
+    return Outcome(config, checks, raw)
+
+
+def _named(device: str) -> str:
+    return torch.cuda.get_device_name() if device == "cuda" else device
+
+
+def _save_with_numbers(name: str, folder: Path) -> None:
+    from placevalue.models import load_model, load_tokenizer
+
+    model, tokenizer = load_model(name), placevalue.number_tokenizer(load_tokenizer(name), token="agg")
+    placevalue.save_pretrained(placevalue.attach(model, tokenizer), tokenizer, folder)
+
+
+class _Ours:
+    """`generate`, with the model loaded once and the data as given."""
+
+    def __init__(self, folder: Path, batch_size: int, precision: str, device: str) -> None:
+        self.folder, self.batch_size, self.precision, self.device = folder, batch_size, precision, device
+        self.runs = 0
+        checkpoint = answering.read_checkpoint(folder / "model")
+        self.answerer = answering.load_answerer(checkpoint, BEAMS, MAX_ANSWER, precision, device)
+
+    def seconds(self, sets: dict[str, list[Problem]]) -> tuple[float, float, list[str]]:
+        """From texts to the file, in batches alone, and the texts."""
+        self.runs += 1
+        out = self.folder / f"out-{self.runs}"
+        settings: dict[str, Any] = {"beams": BEAMS, "batch_size": self.batch_size, "max_answer": MAX_ANSWER}
+        kept = assignments.load_data, generation.load_answerer
+        assignments.load_data = lambda name: sets[str(name)]
+        generation.load_answerer = lambda *_: self.answerer
+        try:
+            began = perf_counter()
+            model = self.folder / "model"
+            record = placevalue.generate(
+                model, list(sets), out, precision=self.precision, device=self.device, **settings
+            )
+            took = perf_counter() - began
+        finally:
+            assignments.load_data, generation.load_answerer = kept
+        rows = placevalue.evaluation.load_predictions(out).rows
+        return took, record.durations["generate"], [row.prediction for row in rows]
+
+
+def _trainer(folder: Path, batch_size: int, precision: str, device: str) -> Any:
+    """A Seq2SeqTrainer with the same model."""
+    from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
+
+    model, tokenizer = placevalue.from_pretrained(folder / "model", dtype=getattr(torch, precision))
+    arguments = Seq2SeqTrainingArguments(
+        output_dir=str(folder / "trainer"),
+        per_device_eval_batch_size=batch_size,
+        predict_with_generate=True,
+        use_cpu=device == "cpu",
+        remove_unused_columns=False,
+        disable_tqdm=True,
+        report_to=[],
+    )
+    collator = DataCollatorForSeq2Seq(tokenizer, model=model)
+    return Seq2SeqTrainer(model.eval(), arguments, data_collator=collator, processing_class=tokenizer)
+
+
+def _trainer_seconds(trainer: Any, sets: dict[str, list[Problem]]) -> tuple[float, list[str]]:
+    """From texts to texts, and the texts."""
+    tokenizer = trainer.processing_class
+    began = perf_counter()
+    problems = [problem for each in sets.values() for problem in each]
+    questions, answers = [problem.question for problem in problems], [problem.answer for problem in problems]
+    examples = placevalue.encode_pairs(tokenizer, questions, answers, max_question=128, max_answer=MAX_ANSWER)
+    ids = trainer.predict(examples, num_beams=BEAMS, max_length=MAX_ANSWER + 1).predictions  # with its start
+    ids[ids < 0] = tokenizer.pad_token_id
+    texts = [text.strip() for text in tokenizer.batch_decode(ids, skip_special_tokens=True)]
+    return perf_counter() - began, texts
+
+
+def main() -> int:
+    """Run it with the settings of the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.generation", description=__doc__)
+    parser.add_argument("--model", default=MODEL, help="a folder, a hub name or a fetched name")
+    parser.add_argument("--batch-size", type=int, help="problems at a time, for both")
+    parser.add_argument("--precision", choices=assignments.PRECISIONS, default="float32")
+    parser.add_argument("--sample", type=int, help="problems of each set; all on an accelerator")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--device", choices=list(BATCH_SIZE))
+    parser.add_argument("--out", type=Path, help="the record; benchmarks/records/generation.json if not given")
+    options = vars(parser.parse_args())
+    out, load = options.pop("out"), os.getloadavg()
+    outcome = run(**options)
+    path = write_record("generation", outcome, load, out)
+    print_table("generation", outcome.checks)
+    print(f"recorded in {path}")
+    return 1 if any(check.passed is False for check in outcome.checks) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
