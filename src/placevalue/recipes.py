@@ -182,7 +182,7 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
     import yaml
 
     try:
-        values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_loader())  # noqa: S506  (a SafeLoader)
+        values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_loader())
     except FileNotFoundError:
         raise ConfigError(f"there is no recipe {path}: give the path of a YAML file") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -233,7 +233,7 @@ def _set(values: dict[str, Any], override: str) -> None:
         if not isinstance(place, dict):
             raise ConfigError(f"{override!r}: {parent} has no keys of its own")
     try:
-        place[last] = yaml.load(text, Loader=_loader())  # noqa: S506  (a SafeLoader)
+        place[last] = yaml.load(text, Loader=_loader())
     except yaml.YAMLError as error:
         raise ConfigError(f"{override!r}: the value is not YAML: {' '.join(str(error).split())}") from None
 
