@@ -88,9 +88,13 @@ def number_cost(name, text, chances, rows, decimals="places"):
     gold, written = aggregate(name, text, rows, decimals), [*text, "$"]
 
     def cost(position, character):
-        variant = "".join(written[:position]) + character + "".join(written[position + 1 :])
-        head, point, tail = variant.partition("$")[0].partition(".")
-        return float((aggregate(name, head + point + tail.replace(".", ""), rows, decimals) - gold).square().sum())
+        if character.isdigit() and written[position].isdigit():
+            variant = text[:position] + character + text[position + 1 :]
+        else:
+            variant = text[:position] + (character if character.isdigit() else "")
+            if written[position] == ".":
+                variant = variant.replace(".", "")
+        return float((aggregate(name, variant, rows, decimals) - gold).square().sum())
 
     substitutions = [cost(t, c) for t in range(len(text)) if text[t].isdigit() for c in "0123456789"]
     total = 0.0

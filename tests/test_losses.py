@@ -1,6 +1,7 @@
 """The auxiliary loss against a slow loop, and what it must and must not teach."""
 
 import copy
+import functools
 import itertools
 
 import pytest
@@ -9,9 +10,11 @@ import torch.nn.functional as F
 
 import oracle
 import placevalue as pv
+from placevalue import likelihoods
 from placevalue.errors import AttachError, ConfigError, TokenizerError, TrainingError
 from placevalue.likelihoods import token_likelihoods
-from placevalue.losses import FLOOR, LONGEST, NO_NUMBER, PATIENCE, AggregationLoss
+from placevalue.losses import FLOOR, NO_NUMBER, PATIENCE, AggregationLoss
+from placevalue.targets import LONGEST, find_numbers
 from placevalue.tokenization import number_ids
 from zoo import build
 
@@ -143,6 +146,24 @@ class TestAgainstTheSlowLoop:
         labels[0, 4:] = -100
         loss({"logits": random_logits(model, labels, torch.float32)}, labels)
         assert int(loss.parts["numbers"]) == 1
+
+    @pytest.mark.parametrize("mode", ["soft", "hard"])
+    @pytest.mark.parametrize("name", ["t5-flan", "llama"])
+    def test_room_for_all_there_could_be_changes_nothing(self, name, mode, monkeypatch):
+        model, tokenizer = attached(name)
+        loss = AggregationLoss(model.double(), tokenizer, mode=mode, aggregation="interpolated")
+        labels = batch(tokenizer, TARGETS, prompt=0 if model.config.is_encoder_decoder else 2)
+        logits = random_logits(model, labels).requires_grad_()
+        packed = loss({"logits": logits}, labels)
+        parts = loss.parts
+        monkeypatch.setattr("placevalue.losses.find_numbers", functools.partial(find_numbers, packed=False))
+        spacious = loss({"logits": logits}, labels)
+        torch.testing.assert_close(spacious, packed)
+        torch.testing.assert_close(*(torch.autograd.grad(value, logits)[0] for value in (spacious, packed)))
+        assert int(loss.parts["numbers"]) == int(parts["numbers"]) == 10
+        none = batch(tokenizer, ["no number", "none"])
+        value = loss({"logits": logits[:2, : none.shape[1]]}, none)
+        assert torch.isfinite(value) and "aux" not in loss.parts
 
     def test_signs_separators_and_exponents(self):
         model, tokenizer = attached(pattern="extended")
@@ -373,7 +394,7 @@ class TestRefusals:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("piece", [8, 1 << 20])
 def test_token_likelihoods_equal_torch(dtype, piece, monkeypatch):
-    monkeypatch.setitem(__import__("placevalue.likelihoods").likelihoods._PIECE, "cpu", piece)
+    monkeypatch.setitem(likelihoods._PIECE, "cpu", piece)
     torch.manual_seed(0)
     logits = torch.randn(3, 5, 13).to(dtype).requires_grad_()
     labels = torch.randint(0, 13, (3, 5))
@@ -389,3 +410,13 @@ def test_token_likelihoods_equal_torch(dtype, piece, monkeypatch):
     (ours,) = torch.autograd.grad(losses.sum() + (log_probs * mix).sum(), logits)
     (theirs,) = torch.autograd.grad(expected.sum() + (exact.log_softmax(-1)[..., wanted] * mix).sum(), exact)
     torch.testing.assert_close(ours, theirs.to(dtype))
+
+
+def test_the_compiled_passes_say_the_same():
+    torch.manual_seed(0)
+    logits = torch.randn(5, 13).bfloat16()
+    norm, share = likelihoods._norms(logits), torch.randn(5, 1)
+    torch.testing.assert_close(likelihoods._plain_norms(logits, torch.float32), norm)
+    torch.testing.assert_close(
+        likelihoods._plain_shared(logits, norm[:, None], share), likelihoods._shared(logits, norm[:, None], share)
+    )

@@ -1,15 +1,18 @@
-"""Token losses and the log-probabilities of a few tokens, in one pass over the logits.
+"""Token losses and the log-probabilities of a few tokens, in as few passes over the logits as there can be.
 
 `F.cross_entropy` keeps a second copy of the logits for its backward pass, and looking at the digits afterwards would
-read them all again. Here both come out of one function that works through the logits in pieces.
+read them all again. Here both come out of one function that reads the logits once forward and once backward.
 """
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
+logger = logging.getLogger(__name__)
 _PIECE = {"cpu": 1 << 20}  # entries at a time that fit a processor's cache
 _LARGE_PIECE = 1 << 28  # elsewhere: a gigabyte
 
@@ -29,55 +32,60 @@ def token_likelihoods(
     Returns:
         `(...)`, `(..., k)` and `(...)`.
     """
-    flat = logits.reshape(-1, logits.shape[-1])
-    losses, log_probs, likeliest = _TokenLikelihoods.apply(flat, labels.reshape(-1), wanted, ignored, best)
-    shape = labels.shape
-    return losses.view(shape), log_probs.view(*shape, -1), likeliest.view(shape) if best else likeliest
+    flat, shape = logits.reshape(-1, logits.shape[-1]), labels.shape
+    losses, log_probs = _TokenLikelihoods.apply(flat, labels.reshape(-1), wanted, ignored)
+    likeliest = logits.detach().argmax(-1) if best else labels.new_empty(0)
+    return losses.view(shape), log_probs.view(*shape, -1), likeliest
 
 
 class _TokenLikelihoods(torch.autograd.Function):
     """See `token_likelihoods`; logits `(n, vocabulary)`."""
 
     @staticmethod
-    def forward(
-        ctx: Any, logits: Tensor, labels: Tensor, wanted: Tensor, ignored: int, best: bool
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        exact = torch.promote_types(logits.dtype, torch.float32)
+    def forward(ctx: Any, logits: Tensor, labels: Tensor, wanted: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
+        norm = _norms(logits)
         counted = labels != ignored
         gold = torch.where(counted, labels, 0).unsqueeze(1)
-        losses = logits.new_empty(len(logits), dtype=exact)
-        log_probs = logits.new_empty((len(logits), len(wanted)), dtype=exact)
-        likeliest = labels.new_empty(len(logits) if best else 0)
-        for here, piece in _pieces(logits):
-            # The fused kernels of softmax are an accelerator's fastest way to read a row.
-            every = torch.log_softmax(piece, -1, dtype=exact)
-            losses[here] = every.gather(1, gold[here]).squeeze(1).neg_()
-            log_probs[here] = every[:, wanted]
-            if best:
-                likeliest[here] = piece.argmax(-1)
-        ctx.save_for_backward(logits, gold, wanted, counted, losses, log_probs)
-        ctx.mark_non_differentiable(likeliest)
-        return torch.where(counted, losses, 0), log_probs.clone(), likeliest
+        losses = norm - logits.gather(1, gold).squeeze(1)
+        log_probs = logits[:, wanted] - norm.unsqueeze(1)
+        ctx.save_for_backward(logits, gold, wanted, counted, norm, losses, log_probs)
+        return torch.where(counted, losses, 0), log_probs.clone()
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(
-        ctx: Any, of_losses: Tensor, of_log_probs: Tensor, _of_best: Tensor
-    ) -> tuple[Tensor, None, None, None, None]:
-        logits, gold, wanted, counted, losses, log_probs = ctx.saved_tensors
+    def backward(ctx: Any, of_losses: Tensor, of_log_probs: Tensor) -> tuple[Tensor, None, None, None]:
+        logits, gold, wanted, counted, norm, losses, log_probs = ctx.saved_tensors
         of_losses = torch.where(counted, of_losses, 0).unsqueeze(1)
         share = of_losses - of_log_probs.sum(1, keepdim=True)
-        gradient = torch.empty_like(logits)
-        for here, piece in _pieces(logits):
-            every = torch.softmax(piece, -1, dtype=losses.dtype)
-            torch.mul(every, share[here], out=gradient[here])
+        gradient = _shared(logits, norm.unsqueeze(1), share)
         # What has a gradient of its own is written anew: rounded with it, not before, since near the gold the
         # difference of the two is all there is.
         both = gold == wanted
         of_gold = (-losses).exp().unsqueeze(1) * share - of_losses + (of_log_probs * both).sum(1, keepdim=True)
         gradient.scatter_(1, gold, of_gold.to(gradient.dtype))
         gradient[:, wanted] = (log_probs.exp() * share + of_log_probs - of_losses * both).to(gradient.dtype)
-        return gradient, None, None, None, None
+        return gradient, None, None, None
+
+
+def _norms(logits: Tensor) -> Tensor:
+    """The logarithm of each row's summed exponentials: `(n, vocabulary)` to `(n,)`."""
+    exact = torch.promote_types(logits.dtype, torch.float32)
+    if (fused := _fused(logits)) is not None:
+        return fused[0](logits, exact)
+    norm = logits.new_empty(len(logits), dtype=exact)
+    for here, piece in _pieces(logits):
+        norm[here] = piece[:, 0] - torch.log_softmax(piece, -1, dtype=exact)[:, 0]
+    return norm
+
+
+def _shared(logits: Tensor, norm: Tensor, share: Tensor) -> Tensor:
+    """Each row's probabilities times its share, both `(n, 1)`, in the logits' own type."""
+    if (fused := _fused(logits)) is not None:
+        return fused[1](logits, norm, share)
+    gradient = torch.empty_like(logits)
+    for here, piece in _pieces(logits):
+        gradient[here] = torch.softmax(piece, -1, dtype=norm.dtype).mul_(share[here])
+    return gradient
 
 
 def _pieces(logits: Tensor) -> Iterator[tuple[slice, Tensor]]:
@@ -86,3 +94,31 @@ def _pieces(logits: Tensor) -> Iterator[tuple[slice, Tensor]]:
     for start in range(0, len(logits), size):
         here = slice(start, start + size)
         yield here, logits[here]
+
+
+def _plain_norms(logits: Tensor, exact: torch.dtype) -> Tensor:
+    return torch.logsumexp(logits.to(exact), -1)
+
+
+def _plain_shared(logits: Tensor, norm: Tensor, share: Tensor) -> Tensor:
+    return ((logits.to(norm.dtype) - norm).exp() * share).to(logits.dtype)
+
+
+def _fused(logits: Tensor) -> tuple[Callable[..., Tensor], Callable[..., Tensor]] | None:
+    """The two passes as one kernel each, where the device compiles them: the logits are then read and no more."""
+    if logits.device.type != "cuda" or torch.compiler.is_compiling():
+        return None
+    return _compiled()
+
+
+@cache
+def _compiled() -> tuple[Callable[..., Tensor], Callable[..., Tensor]] | None:
+    compiled = torch.compile(_plain_norms, dynamic=True), torch.compile(_plain_shared, dynamic=True)
+    trial = torch.zeros(2, 64, device="cuda")
+    try:
+        with torch.no_grad():
+            compiled[1](trial, compiled[0](trial, trial.dtype).unsqueeze(1), trial[:, :1])
+    except Exception as error:  # whatever keeps a compiler from working, the plain way gives the same
+        logger.info("the loss's kernels could not be compiled (%s): they run uncompiled", type(error).__name__)
+        return None
+    return compiled

@@ -15,7 +15,7 @@ gradient passes through the choice of a digit, so it moves the digit embeddings 
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import torch
@@ -23,12 +23,12 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from placevalue.aggregation import Aggregation, find_aggregation
-from placevalue.config import NumberIds
 from placevalue.encoding import IGNORED
 from placevalue.errors import ConfigError, TrainingError
 from placevalue.integration import base_model, check_attached, recorded_config
 from placevalue.likelihoods import token_likelihoods
 from placevalue.spans import Digits, digit_tensor, find_digits
+from placevalue.targets import OUTSIDE, Numbers, find_numbers, make_variants
 
 logger = logging.getLogger(__name__)
 Mode = Literal["soft", "hard"]
@@ -37,18 +37,15 @@ NO_NUMBER = 20.0
 """What `hard` counts where the prediction is no number, as the paper does."""
 FLOOR = 2.0**-20
 """The distance below which `hard` counts no further: at the gold itself the logarithm would be without end."""
-LONGEST = 32
-"""Numbers of more tokens than this are left to cross-entropy."""
 PATIENCE = 100
 """After this many batches without a single number, `AggregationLoss` refuses to go on."""
-_OUTSIDE = -2  # neither a token's id nor -1, which stands for symbols that a pattern never writes
 
 
 class AggregationLoss:
     """A loss for `Trainer(compute_loss_func=...)`, or for a loop of one's own.
 
-    `parts` holds the last call's cross-entropy (`ce`), auxiliary loss (`aux`, absent without numbers) and how many
-    numbers were found (`numbers`); `placevalue.log_parts` has a Trainer log them.
+    `parts` holds the last call's cross-entropy, auxiliary loss and how many numbers were found;
+    `placevalue.log_parts` has a Trainer log them.
 
     Args:
         model: An attached model, or a PEFT model around one.
@@ -84,9 +81,18 @@ class AggregationLoss:
         self.ids = config.ids
         self.decimals = config.decimals
         self.linear = _is_linear(self.aggregation)
-        self.parts: dict[str, Tensor] = {}
         self.totals: dict[str, Tensor] = {}  # since `take_means` last took them
-        self._batches_without: int | None = 0  # None once a number was found
+        self._last: dict[str, Tensor] = {}
+        self._calls = 0
+        self._seen: Tensor | int = 0
+
+    @property
+    def parts(self) -> dict[str, Tensor]:
+        """The last call's `ce`, `numbers` and, where there were numbers, `aux`."""
+        if not self._last:
+            return {}
+        found = {"ce": self._last["ce"] / self._last["tokens"].clamp(min=1), "numbers": self._last["numbers"]}
+        return found | ({"aux": self._last["aux"] / found["numbers"]} if int(found["numbers"]) else {})
 
     def __call__(self, outputs: Any, labels: Tensor | None, num_items_in_batch: Tensor | int | None = None) -> Tensor:
         """The scalar to minimise.
@@ -109,11 +115,12 @@ class AggregationLoss:
         wanted = digit_tensor((*self.ids.digits, self.ids.point), logits.device)
         losses, log_probs, likeliest = token_likelihoods(logits, targets, wanted, IGNORED, best=self.mode == "hard")
         numbers = find_numbers(labels, self.ids, behind)
-        tokens = (targets != IGNORED).sum()
-        total = self._total(losses, targets, numbers, log_probs, likeliest)
-        self._note(losses, tokens, numbers)
-        items = tokens if num_items_in_batch is None else torch.as_tensor(num_items_in_batch, device=total.device)
-        return total / items.clamp(min=1)
+        aux = self._aux(numbers, log_probs, likeliest)
+        counts = (targets != IGNORED).sum(1)
+        self._note(losses.detach().sum(), counts.sum(), numbers.valid.sum(), aux.detach().sum())
+        total = self._total(losses.sum(1), counts, numbers, aux)
+        items = counts.sum() if num_items_in_batch is None else num_items_in_batch
+        return total / torch.as_tensor(items, device=total.device).clamp(min=1)
 
     def take_means(self) -> dict[str, float]:
         """The means over all calls since this was last asked, over all processes; `numbers` is their sum."""
@@ -127,25 +134,27 @@ class AggregationLoss:
         means = {"ce": ce / max(tokens, 1), "numbers": numbers}
         return means | ({"aux": aux / numbers} if numbers else {})
 
-    def _total(
-        self, losses: Tensor, targets: Tensor, numbers: "Numbers", log_probs: Tensor, likeliest: Tensor
-    ) -> Tensor:
-        """The sum over the batch, each target's tokens counting alike."""
-        self._aux: Tensor | None = None
-        if not numbers.count or self.ce_weight == 1:
-            return losses.sum()
+    def _aux(self, numbers: Numbers, log_probs: Tensor, likeliest: Tensor) -> Tensor:
+        """The auxiliary loss of each number, 0 where there is none: `(numbers,)`."""
+        if not len(numbers.rows) or self.ce_weight == 1:
+            return log_probs.new_zeros(len(numbers.rows))
         if self.mode == "soft":
             aux = self._soft(numbers, numbers.read(log_probs))
         else:
             aux = self._hard(numbers, numbers.read(likeliest.unsqueeze(-1)).squeeze(-1))
-        self._aux = aux.detach()
-        found = torch.bincount(numbers.rows, minlength=targets.shape[0])
-        mean = aux.new_zeros(targets.shape[0]).index_add(0, numbers.rows, aux) / found.clamp(min=1)
-        own = losses.sum(1)
-        both = self.ce_weight * own + (1 - self.ce_weight) * mean * (targets != IGNORED).sum(1)
-        return torch.where(found > 0, both, own).sum()
+        return torch.where(numbers.valid, aux, 0)
 
-    def _soft(self, numbers: "Numbers", log_probs: Tensor) -> Tensor:
+    def _total(self, losses: Tensor, tokens: Tensor, numbers: Numbers, aux: Tensor) -> Tensor:
+        """The sum over the batch, each token of each target counting alike."""
+        if not len(aux) or self.ce_weight == 1:
+            return losses.sum()
+        empty = aux.new_zeros(len(losses))
+        found = empty.index_add(0, numbers.rows, numbers.valid.to(aux.dtype))
+        mean = empty.index_add(0, numbers.rows, aux) / found.clamp(min=1)
+        both = self.ce_weight * losses + (1 - self.ce_weight) * mean * tokens
+        return torch.where(found > 0, both, losses).sum()
+
+    def _soft(self, numbers: Numbers, log_probs: Tensor) -> Tensor:
         """Half the binary logarithm of one plus the expected squared distance: `(numbers,)`."""
         with torch.no_grad():
             costs = self._costs(numbers, self._digit_rows().detach().to(log_probs.dtype))
@@ -154,46 +163,38 @@ class AggregationLoss:
         expected = (torch.cat([listed, rest], -1) * costs).sum((1, 2))
         return 0.5 * torch.log2(1 + expected)
 
-    def _costs(self, numbers: "Numbers", rows: Tensor) -> Tensor:
-        """How far off the number would be for each token at each position: `(numbers, positions, 12)`.
+    def _costs(self, numbers: Numbers, rows: Tensor) -> Tensor:
+        """How far off the number would be for each token at each position: `(numbers, positions, CHOICES)`.
 
-        The twelve are the ten digits, the point, and anything else, which ends the number. Distances are in units of
-        the digit embeddings' own spread, so that their size does not matter.
+        Distances are in units of the digit embeddings' own spread, so that their size does not matter.
         """
         spread = (rows - rows.mean(0)).square().sum(1).mean().sqrt()
         rows = rows / spread.clamp(min=torch.finfo(rows.dtype).tiny)
-        window, width = numbers.window, numbers.window.shape[1]
-        symbols = digit_tensor((*self.ids.digits, self.ids.point, _OUTSIDE), window.device)
-        here = torch.eye(width, dtype=torch.bool, device=window.device)[1:, None, :]
-        variants = torch.where(here, symbols[:, None], window[:, None, None, :])
-        gold = self._vectors(window, rows)
-        away = self._vectors(variants.flatten(0, 2), rows).unflatten(0, variants.shape[:3]) - gold[:, None, None, :]
+        variants = make_variants(numbers, self.ids, self.decimals)
+        shape = variants.right.shape
+        away = self._vectors(variants.digits, rows).unflatten(0, shape) - self._gold(numbers, rows)[:, None, None, :]
         costs = (away @ (rows @ rows.T) * away).sum(-1) if self.linear else away.square().sum(-1)
-
-        right = window[:, 1:, None] == symbols
-        right[..., -1] = ~right.any(-1)
-        is_digit = right[..., :10].any(-1)
-        one_for_another = is_digit.unsqueeze(-1) & (torch.arange(12, device=window.device) < 10)
         # Off by a factor of ten, a number of another length must not come cheaper than one with a wrong digit,
         # whatever the aggregation makes of it.
-        worst = torch.where(one_for_another, costs, 0).amax((1, 2), keepdim=True)
-        costs = torch.where(one_for_another, costs, costs + worst)
-        return torch.where(right | ~numbers.inside.unsqueeze(-1), 0, costs)
+        worst = torch.where(variants.same_length, costs, 0).amax((1, 2), keepdim=True)
+        costs = torch.where(variants.same_length, costs, costs + worst)
+        return torch.where(variants.right | ~numbers.inside.unsqueeze(-1), 0, costs)
 
-    def _hard(self, numbers: "Numbers", likeliest: Tensor) -> Tensor:
+    def _hard(self, numbers: Numbers, likeliest: Tensor) -> Tensor:
         """The paper's distance: `(numbers,)`."""
         rows = self._digit_rows()
         rows = rows if rows.dtype == torch.float64 else rows.float()
-        guess = torch.where(numbers.inside, likeliest, _OUTSIDE)
-        guess = torch.cat([numbers.window[:, :1], guess], 1)
-        gap = self._vectors(guess, rows, exact=True) - self._vectors(numbers.window, rows, exact=True)
+        guess = torch.cat([numbers.window[:, :1], torch.where(numbers.inside, likeliest, OUTSIDE)], 1)
+        digits = find_digits(guess, self.ids, self.decimals)
+        gap = self._vectors(digits, rows, exact=True) - self._gold(numbers, rows, exact=True)
         distance = torch.linalg.vector_norm(gap, dim=-1)
-        is_number = find_digits(guess, self.ids, self.decimals).mask.any(1)
-        return torch.where(is_number, torch.log2(distance.clamp(min=FLOOR)), NO_NUMBER)
+        return torch.where(digits.mask.any(1), torch.log2(distance.clamp(min=FLOOR)), NO_NUMBER)
 
-    def _vectors(self, window: Tensor, rows: Tensor, exact: bool = False) -> Tensor:
-        """Each window's aggregate: `(n, dim)`, or its ten coefficients where the aggregation is linear."""
-        digits = find_digits(window, self.ids, self.decimals)
+    def _gold(self, numbers: Numbers, rows: Tensor, exact: bool = False) -> Tensor:
+        return self._vectors(find_digits(numbers.window, self.ids, self.decimals), rows, exact)
+
+    def _vectors(self, digits: Digits, rows: Tensor, exact: bool = False) -> Tensor:
+        """The aggregate of each row's number: `(n, dim)`, or its ten coefficients where the aggregation is linear."""
         digits = replace(digits, numbers=torch.zeros_like(digits.numbers), slots=1)
         basis = rows if exact or not self.linear else torch.eye(10, dtype=rows.dtype, device=rows.device)
         with torch.autocast(rows.device.type, enabled=False):
@@ -205,76 +206,21 @@ class AggregationLoss:
         embedding = reader.get_input_embeddings()
         return embedding.forward(digit_tensor(self.ids.digits, embedding.weight.device))
 
-    def _note(self, losses: Tensor, tokens: Tensor, numbers: "Numbers") -> None:
+    def _note(self, ce: Tensor, tokens: Tensor, numbers: Tensor, aux: Tensor) -> None:
         """Keep the named parts; refuse data in which no number is ever found."""
-        count = tokens.new_tensor(numbers.count)
-        sums = {"ce": losses.detach().sum(), "tokens": tokens, "numbers": count}
-        self.parts = {"ce": sums["ce"] / tokens.clamp(min=1), "numbers": count}
-        if self._aux is not None:
-            sums["aux"] = self._aux.sum()
-            self.parts["aux"] = self._aux.mean()
+        self._last = {"ce": ce, "tokens": tokens, "numbers": numbers, "aux": aux}
         if torch.is_grad_enabled():  # evaluation has its own figure
-            self.totals = {name: self.totals.get(name, 0) + value for name, value in sums.items()}
-        if numbers.count:
-            self._batches_without = None
-        if self._batches_without is None:
+            self.totals = {name: self.totals.get(name, 0) + value for name, value in self._last.items()}
+        if self._calls >= PATIENCE:
             return
-        self._batches_without += 1
-        if self._batches_without >= PATIENCE:
+        self._calls, self._seen = self._calls + 1, self._seen + numbers
+        if self._calls == PATIENCE and not int(self._seen):
+            self._calls -= 1
             raise TrainingError(
                 f"in {PATIENCE} batches not one number was found in the labels, so there is nothing for the auxiliary "
                 "loss to do: make the targets with encode_pairs and the tokenizer that the model is attached to, or "
                 "train without it"
             )
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """The whole numbers in a batch of targets; one row a number, its open marker first."""
-
-    rows: Tensor
-    """The target each number stands in: `(numbers,)`."""
-    starts: Tensor
-    """Where in it the open marker is predicted: `(numbers,)`, -1 where it is not."""
-    window: Tensor
-    """The tokens from the open to the close marker, none beyond: `(numbers, width)`."""
-    inside: Tensor
-    """Where behind the open marker the window still is in the number, its close included: `(numbers, width - 1)`."""
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return self.rows.shape[0]
-
-    def read(self, values: Tensor) -> Tensor:
-        """What stands at the positions behind the open markers: `(batch, length, k)` to `(numbers, width - 1, k)`."""
-        steps = torch.arange(1, self.window.shape[1], device=values.device)
-        positions = (self.starts[:, None] + steps).clamp(max=values.shape[1] - 1)
-        return values[self.rows[:, None], positions]
-
-
-def find_numbers(targets: Tensor, ids: NumberIds, behind: int = 0) -> Numbers:
-    """Every number in targets `(batch, length)` that is there from its open to its close marker.
-
-    One that was cut off, or holds labels that do not count, has no value to be compared with. Predictions stand
-    `behind` positions before what they predict.
-    """
-    rows, starts = (targets == ids.open).nonzero(as_tuple=True)
-    steps = torch.arange(min(LONGEST + 2, targets.shape[1]), device=targets.device)
-    positions = starts[:, None] + steps
-    window = targets[rows[:, None], positions.clamp(max=targets.shape[1] - 1)]
-    window = torch.where(positions < targets.shape[1], window, _OUTSIDE)
-    digits = digit_tensor(ids.digits, targets.device)
-    is_digit = torch.isin(window, digits)
-    part = is_digit | torch.isin(window, digit_tensor(ids.symbols, targets.device))
-    length = part[:, 1:].long().cumprod(1).sum(1)
-    close = (length + 1).clamp(max=window.shape[1] - 1)
-    closed = (window.gather(1, close[:, None]).squeeze(1) == ids.close) & is_digit.any(1)
-    rows, starts, window, close = rows[closed], starts[closed], window[closed], close[closed]
-    width = int(close.max()) + 1 if len(rows) else 1
-    inside = steps[1:width] <= close[:, None]
-    window = torch.where(steps[:width] <= close[:, None], window[:, :width], _OUTSIDE)
-    return Numbers(rows, starts - behind, window, inside)
 
 
 def _is_linear(aggregation: Aggregation) -> bool:

@@ -22,13 +22,14 @@ from placevalue.data import Problem, data_checksum, data_sources, load_data
 from placevalue.encoding import IGNORED, Example, answer_lengths, encode_pairs, encode_questions
 from placevalue.errors import TrainingError
 from placevalue.integration import attach
-from placevalue.losses import AggregationLoss, find_numbers
+from placevalue.losses import AggregationLoss
 from placevalue.methods import Method, find_method
 from placevalue.models import load_model, load_tokenizer
 from placevalue.recipes import TrainConfig
 from placevalue.records import TrainRecord, provenance, read_record, write_record
 from placevalue.schemas import find_differences
 from placevalue.storage import read_json, write_json
+from placevalue.targets import find_numbers
 from placevalue.tokenization import number_ids, number_tokenizer
 from placevalue.trainers import log_parts
 
@@ -148,7 +149,7 @@ def _encode(
 def _check_numbers(examples: list[Example], tokenizer: PreTrainedTokenizerBase, source: str) -> None:
     """An auxiliary loss with nothing to compare would be a silent zero."""
     ids = number_ids(tokenizer)
-    if not any(find_numbers(torch.tensor([each["labels"]]), ids).count for each in examples):
+    if not any(find_numbers(torch.tensor([each["labels"]]), ids).valid.any() for each in examples):
         raise TrainingError(
             f"not one whole number was found in the answers of {source}, so the auxiliary loss has nothing to compare: "
             "choose a method without one, or a larger training.max_answer where all numbers are cut"
