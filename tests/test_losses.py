@@ -394,7 +394,7 @@ class TestRefusals:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("piece", [8, 1 << 20])
 def test_token_likelihoods_equal_torch(dtype, piece, monkeypatch):
-    monkeypatch.setitem(likelihoods._PIECE, "cpu", piece)
+    monkeypatch.setattr(likelihoods, "_PIECE", piece)
     torch.manual_seed(0)
     logits = torch.randn(3, 5, 13).to(dtype).requires_grad_()
     labels = torch.randint(0, 13, (3, 5))
@@ -416,7 +416,7 @@ def test_the_compiled_passes_say_the_same():
     torch.manual_seed(0)
     logits = torch.randn(5, 13).bfloat16()
     norm, share = likelihoods._norms(logits), torch.randn(5, 1)
-    torch.testing.assert_close(likelihoods._plain_norms(logits, torch.float32), norm)
+    torch.testing.assert_close(likelihoods._norms_at_once(logits, torch.float32), norm)
     torch.testing.assert_close(
-        likelihoods._plain_shared(logits, norm[:, None], share), likelihoods._shared(logits, norm[:, None], share)
+        likelihoods._shared_at_once(logits, norm[:, None], share), likelihoods._shared(logits, norm[:, None], share)
     )

@@ -95,7 +95,7 @@ ARMS = (
     Arm(0.6, "hard", "interpolated"),
 )
 # From pairs so few that cross-entropy learns them by heart to so many that it learns to add.
-CELLS = (Cell(2, 500, 1000), Cell(2, 1000, 1000), Cell(2, 3000, 800), Cell(3, 1000, 1200), Cell(3, 1500, 1200))
+CELLS = (Cell(2, 500, 1000), Cell(2, 1000, 1000), Cell(3, 1000, 1200), Cell(3, 1500, 1200))
 
 
 @dataclass(frozen=True)

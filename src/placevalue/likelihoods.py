@@ -4,17 +4,15 @@
 read them all again. Here both come out of one function that reads the logits once forward and once backward.
 """
 
-import logging
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-logger = logging.getLogger(__name__)
-_PIECE = {"cpu": 1 << 20}  # entries at a time that fit a processor's cache
-_LARGE_PIECE = 1 << 28  # elsewhere: a gigabyte
+from placevalue.compiling import Compiled
+
+_PIECE = 1 << 20  # entries at a time that fit a processor's cache
 
 
 def token_likelihoods(
@@ -70,8 +68,8 @@ class _TokenLikelihoods(torch.autograd.Function):
 def _norms(logits: Tensor) -> Tensor:
     """The logarithm of each row's summed exponentials: `(n, vocabulary)` to `(n,)`."""
     exact = torch.promote_types(logits.dtype, torch.float32)
-    if (fused := _fused(logits)) is not None:
-        return fused[0](logits, exact)
+    if logits.is_cuda:
+        return _norms_at_once(logits, exact)
     norm = logits.new_empty(len(logits), dtype=exact)
     for here, piece in _pieces(logits):
         norm[here] = piece[:, 0] - torch.log_softmax(piece, -1, dtype=exact)[:, 0]
@@ -80,8 +78,8 @@ def _norms(logits: Tensor) -> Tensor:
 
 def _shared(logits: Tensor, norm: Tensor, share: Tensor) -> Tensor:
     """Each row's probabilities times its share, both `(n, 1)`, in the logits' own type."""
-    if (fused := _fused(logits)) is not None:
-        return fused[1](logits, norm, share)
+    if logits.is_cuda:
+        return _shared_at_once(logits, norm, share)
     gradient = torch.empty_like(logits)
     for here, piece in _pieces(logits):
         gradient[here] = torch.softmax(piece, -1, dtype=norm.dtype).mul_(share[here])
@@ -89,36 +87,17 @@ def _shared(logits: Tensor, norm: Tensor, share: Tensor) -> Tensor:
 
 
 def _pieces(logits: Tensor) -> Iterator[tuple[slice, Tensor]]:
-    entries = _PIECE.get(logits.device.type, _LARGE_PIECE)
-    size = max(1, entries // max(1, logits.shape[1]))
+    size = max(1, _PIECE // max(1, logits.shape[1]))
     for start in range(0, len(logits), size):
         here = slice(start, start + size)
         yield here, logits[here]
 
 
-def _plain_norms(logits: Tensor, exact: torch.dtype) -> Tensor:
+@Compiled
+def _norms_at_once(logits: Tensor, exact: torch.dtype) -> Tensor:
     return torch.logsumexp(logits.to(exact), -1)
 
 
-def _plain_shared(logits: Tensor, norm: Tensor, share: Tensor) -> Tensor:
+@Compiled
+def _shared_at_once(logits: Tensor, norm: Tensor, share: Tensor) -> Tensor:
     return ((logits.to(norm.dtype) - norm).exp() * share).to(logits.dtype)
-
-
-def _fused(logits: Tensor) -> tuple[Callable[..., Tensor], Callable[..., Tensor]] | None:
-    """The two passes as one kernel each, where the device compiles them: the logits are then read and no more."""
-    if logits.device.type != "cuda" or torch.compiler.is_compiling():
-        return None
-    return _compiled()
-
-
-@cache
-def _compiled() -> tuple[Callable[..., Tensor], Callable[..., Tensor]] | None:
-    compiled = torch.compile(_plain_norms, dynamic=True), torch.compile(_plain_shared, dynamic=True)
-    trial = torch.zeros(2, 64, device="cuda")
-    try:
-        with torch.no_grad():
-            compiled[1](trial, compiled[0](trial, trial.dtype).unsqueeze(1), trial[:, :1])
-    except Exception as error:  # whatever keeps a compiler from working, the plain way gives the same
-        logger.info("the loss's kernels could not be compiled (%s): they run uncompiled", type(error).__name__)
-        return None
-    return compiled

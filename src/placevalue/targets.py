@@ -71,7 +71,7 @@ def find_numbers(targets: Tensor, ids: NumberIds, behind: int = 0, packed: bool 
     valid = (window.gather(1, close[:, None]).squeeze(1) == ids.close) & is_digit.any(1) & (starts < length)
     if packed:
         rows, starts, window, close, valid = (each[valid] for each in (rows, starts, window, close, valid))
-        steps = steps[: int(close.max()) + 1 if len(rows) else 1]
+        steps = steps[: int(close.max()) + 1 if len(rows) else 2]
     window = torch.where((steps <= close[:, None]) & valid[:, None], window[:, : len(steps)], OUTSIDE)
     return Numbers(rows, starts - behind, window, steps[1:] <= close[:, None], valid)
 

@@ -104,7 +104,8 @@ def prepare(config: TrainConfig) -> Prepared:
     setattr(model.config, TRAINED_ON, list(seen))
     loss = None
     if method.loss is not None:
-        loss = AggregationLoss(model, tokenizer, settings.ce_weight, method.loss, method.loss_aggregation)
+        parts = method.loss, method.loss_aggregation, settings.compile
+        loss = AggregationLoss(model, tokenizer, settings.ce_weight, *parts)
     examples, counts = _encode(problems, tokenizer, model, config)
     if loss is not None:
         _check_numbers(examples, tokenizer, config.data.train)
