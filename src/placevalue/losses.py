@@ -22,7 +22,6 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from placevalue.aggregation import Aggregation, find_aggregation
-from placevalue.compiling import Compiled
 from placevalue.config import NumberIds
 from placevalue.encoding import IGNORED
 from placevalue.errors import ConfigError, TrainingError
@@ -40,7 +39,6 @@ FLOOR = 2.0**-20
 """The distance below which `hard` counts no further: at the gold itself the logarithm would be without end."""
 PATIENCE = 100
 """After this many batches without a single number, `AggregationLoss` refuses to go on."""
-_LENGTHS = 16  # labels are padded to a multiple of this, so that there are few shapes to compile for
 
 
 class AggregationLoss:
@@ -55,7 +53,6 @@ class AggregationLoss:
         ce_weight: The share of cross-entropy, the paper's lambda; 1 is cross-entropy alone.
         mode: `soft`, or the paper's own `hard`.
         aggregation: A name in `AGGREGATIONS` or a function.
-        compile: Compile what `soft` compares: faster with large batches on an accelerator, after half a minute's work.
 
     Example:
         >>> loss = AggregationLoss(model, tokenizer, ce_weight=0.6)  # doctest: +SKIP
@@ -69,7 +66,6 @@ class AggregationLoss:
         ce_weight: float = 0.6,
         mode: Mode = "soft",
         aggregation: str | Aggregation = "weighted",
-        compile: bool = False,
     ) -> None:
         if not 0 <= ce_weight <= 1:
             raise ConfigError(f"ce_weight={ce_weight!r}: expected a number from 0 to 1")
@@ -85,7 +81,6 @@ class AggregationLoss:
         self.ids = config.ids
         self.decimals = config.decimals
         self.linear = _is_linear(self.aggregation)
-        self._compare = _compare_compiled if compile else _compare
         self.totals: dict[str, Tensor] = {}  # since `take_means` last took them
         self._last: dict[str, Tensor] = {}
         self._calls = 0
@@ -146,10 +141,8 @@ class AggregationLoss:
         if self.mode == "soft":
             with torch.no_grad(), torch.autocast(labels.device.type, enabled=False):
                 rows = self._digit_rows().detach().to(log_probs.dtype)
-                labels = torch.nn.functional.pad(labels, (0, -labels.shape[1] % _LENGTHS), value=IGNORED)
-                numbers, costs = self._compare(
-                    labels, rows, self.ids, behind, self.decimals, self.aggregation, self.linear
-                )
+                numbers = find_numbers(labels, self.ids, behind)
+                costs = _compare(numbers, rows, self.ids, self.decimals, self.aggregation, self.linear)
             aux = _expected(costs, numbers.read(log_probs))
         else:
             numbers = find_numbers(labels, self.ids, behind)
@@ -202,30 +195,25 @@ class AggregationLoss:
 
 
 def _compare(
-    labels: Tensor, rows: Tensor, ids: NumberIds, behind: int, decimals: str, aggregation: Aggregation, linear: bool
-) -> tuple[Numbers, Tensor]:
-    """The numbers in labels `(batch, length)`, and how far off each would be for each choice at each position.
+    numbers: Numbers, rows: Tensor, ids: NumberIds, decimals: str, aggregation: Aggregation, linear: bool
+) -> Tensor:
+    """How far off each number would be for each choice at each position: `(numbers, positions, CHOICES)`.
 
-    Distances `(numbers, positions, CHOICES)` are in units of the digit embeddings' own spread, so that their size does
-    not matter.
+    Distances are in units of the digit embeddings' own spread, so that their size does not matter.
     """
-    numbers = find_numbers(labels, ids, behind)
     variants = make_variants(numbers, ids, decimals)
     spread = (rows - rows.mean(0)).square().sum(1).mean().sqrt()
     rows = rows / spread.clamp(min=torch.finfo(rows.dtype).tiny)
     # Of a linear aggregation ten coefficients say all, whatever the dimension.
     basis = torch.eye(10, dtype=rows.dtype, device=rows.device) if linear else rows
-    gold = _vectors(find_digits(numbers.window, ids, decimals), basis, aggregation)
+    gold = _vectors(variants.gold, basis, aggregation)
     away = _vectors(variants.digits, basis, aggregation).unflatten(0, variants.right.shape) - gold[:, None, None, :]
     costs = (away @ (rows @ rows.T) * away).sum(-1) if linear else away.square().sum(-1)
     # Off by a factor of ten, a number of another length must not come cheaper than one with a wrong digit, whatever
     # the aggregation makes of it.
     worst = torch.where(variants.same_length, costs, 0).amax((1, 2), keepdim=True)
     costs = torch.where(variants.same_length, costs, costs + worst)
-    return numbers, torch.where(variants.right | ~numbers.inside.unsqueeze(-1), 0, costs)
-
-
-_compare_compiled = Compiled(_compare)
+    return torch.where(variants.right | ~numbers.inside.unsqueeze(-1), 0, costs)
 
 
 def _vectors(digits: Digits, rows: Tensor, aggregation: Aggregation) -> Tensor:

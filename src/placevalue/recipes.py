@@ -83,7 +83,7 @@ class TrainingConfig:
     deterministic: bool = True
     """Refuse what gives other results from run to run on the same machine; costs some speed on accelerators."""
     compile: bool = False
-    """Compile the model's forward and backward pass, and the auxiliary loss."""
+    """Compile the model's forward and backward pass."""
     gradient_checkpointing: bool = False
     """Save memory by computing activations twice."""
     tensorboard: bool = False

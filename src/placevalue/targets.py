@@ -80,6 +80,8 @@ def find_numbers(targets: Tensor, ids: NumberIds, behind: int = 0, packed: bool 
 class Variants:
     """What each number would be with one token another; `positions` is `width - 1`."""
 
+    gold: Digits
+    """Of every number as it should be: `(numbers, width)`."""
     digits: Digits
     """Of every variant: `(numbers * positions * CHOICES, positions)`, each folded into one slot."""
     right: Tensor
@@ -123,4 +125,4 @@ def make_variants(numbers: Numbers, ids: NumberIds, decimals: str) -> Variants:
     mask = kept | (at & longer[..., None])
     lead = (leading[..., None] + shift)[..., None].expand_as(mask).clamp(min=1)
     values, places, lead, mask = (each.expand_as(mask).flatten(0, 2) for each in (written, moved, lead, mask))
-    return Variants(Digits(values, places, lead, torch.zeros_like(values), mask, slots=1), right, same)
+    return Variants(gold, Digits(values, places, lead, torch.zeros_like(values), mask, slots=1), right, same)

@@ -104,8 +104,7 @@ def prepare(config: TrainConfig) -> Prepared:
     setattr(model.config, TRAINED_ON, list(seen))
     loss = None
     if method.loss is not None:
-        parts = method.loss, method.loss_aggregation, settings.compile
-        loss = AggregationLoss(model, tokenizer, settings.ce_weight, *parts)
+        loss = AggregationLoss(model, tokenizer, settings.ce_weight, method.loss, method.loss_aggregation)
     examples, counts = _encode(problems, tokenizer, model, config)
     if loss is not None:
         _check_numbers(examples, tokenizer, config.data.train)
