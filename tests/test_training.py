@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 import placevalue as pv
+from placevalue.cli import main
 from placevalue.errors import TrainingError
 from placevalue.methods import METHODS
 from placevalue.recipes import make_recipe
@@ -200,3 +201,82 @@ def test_two_processes_equal_one(home, tmp_path):
     for mine, theirs in zip(record.losses, alone.losses, strict=True):
         if "aux" in mine:
             assert mine["numbers"] == theirs["numbers"] and mine["aux"] == pytest.approx(theirs["aux"], rel=1e-4)
+
+
+def test_logs_for_tensorboard_hold_both_parts(home, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    train(recipe(home, tensorboard=True).run(), tmp_path / "run")
+    found = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
+    found.Reload()
+    assert {"train/loss", "train/ce", "train/aux", "eval/loss"} <= set(found.Tags()["scalars"])
+
+
+SHARDED = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from transformers import DataCollatorForSeq2Seq
+import placevalue as pv
+from zoo import build
+
+dist.init_process_group("gloo")
+for name in ("t5-flan", "llama-tied"):
+    for mode in ("soft", "hard"):
+        sharded, base = build(name)
+        tokenizer = pv.number_tokenizer(base, "agg")
+        whole = build(name)[0]
+        for model in (sharded, whole):
+            pv.attach(model.train(), tokenizer)
+        data = pv.encode_pairs(tokenizer, [f"{i} and 9?" for i in range(8)], [str(i) if i % 3 else "no" for i in range(8)])
+        for block in (*sharded.encoder.block, *sharded.decoder.block) if name == "t5-flan" else sharded.model.layers:
+            fully_shard(block)
+        fully_shard(sharded)
+        collate = DataCollatorForSeq2Seq(tokenizer, model=whole)
+        items = sum(label != -100 for row in data for label in row["labels"])
+        mine = data[4 * dist.get_rank() : 4 * dist.get_rank() + 4]
+        for model, rows, times in ((sharded, mine, 2), (whole, data, 1)):
+            loss, optimizer = pv.AggregationLoss(model, tokenizer, mode=mode), torch.optim.SGD(model.parameters(), lr=0.5)
+            for _ in range(2):
+                batch = collate(rows)
+                (times * loss(model(**batch), batch["labels"], items)).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        for key, value in whole.state_dict().items():
+            torch.testing.assert_close(sharded.state_dict()[key].full_tensor(), value, rtol=1e-5, atol=1e-5, msg=key)
+dist.barrier()
+print("equal", flush=True)
+os._exit(0)
+"""
+
+
+def test_sharded_over_two_processes_the_loss_is_the_same(tmp_path):
+    script = tmp_path / "sharded.py"
+    script.write_text(SHARDED)
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [sys.executable, *launch, str(script), str(Path(__file__).parent)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.stdout.count("equal") == 2, done.stderr[-3000:]
+
+
+def test_the_verb_resumes(home, tmp_path, capsys):
+    (tmp_path / "r.yaml").write_text(
+        f"model: {home / 't5-flan'}\ndata: {{train: {home / 'sums.csv'}}}\nmethods: [agg-aux]\n"
+        "training: {checkpoint_every: 2, batch_size: 4, log_every: 1}\n"
+    )
+    command = ["train", str(tmp_path / "r.yaml"), "--max-steps", "4", "--out", str(tmp_path / "run")]
+    assert main(command) == 0
+    before = weights(tmp_path / "run")
+    (tmp_path / "run" / "train.json").unlink()
+    assert main(command) == 1 and "--resume" in capsys.readouterr().err
+    assert main([*command, "--resume"]) == 0
+    assert "4 steps" in capsys.readouterr().out
+    assert all(torch.equal(value, before[key]) for key, value in weights(tmp_path / "run").items())

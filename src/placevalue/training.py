@@ -333,7 +333,8 @@ def _start(config: TrainConfig, folder: Path, resume: bool) -> Path | None:
     if begun.exists():
         _refuse_other(config, read_json(begun), folder)
     checkpoints = sorted((folder / CHECKPOINTS).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
-    whole = [path for path in checkpoints if _is_whole(path)]
+    states = {path: state for path in checkpoints if (state := _state(path)) is not None}
+    whole = list(states)
     if whole and not resume:
         raise TrainingError(
             f"{folder} holds a run that stopped at {whole[-1].name}: pass resume=True (--resume) to go on, or choose "
@@ -344,15 +345,18 @@ def _start(config: TrainConfig, folder: Path, resume: bool) -> Path | None:
             logger.warning("%s was not written whole and is removed", path)
             shutil.rmtree(path, ignore_errors=True)
         write_json(begun, config.to_dict())
-    return whole[-1] if whole else None
+    # Taken up at its very end, Trainer would take one step too many: rather do the last steps again.
+    unfinished = [path for path, state in states.items() if state["global_step"] < state["max_steps"]]
+    return unfinished[-1] if unfinished else None
 
 
-def _is_whole(checkpoint: Path) -> bool:
-    """Whether a checkpoint was written to its end: Trainer writes its state last."""
+def _state(checkpoint: Path) -> dict[str, Any] | None:
+    """How far a checkpoint is; none where it was not written to its end: Trainer writes its state last."""
     try:
-        return "global_step" in json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
+        return None
+    return found if "global_step" in found else None
 
 
 def _refuse_other(config: TrainConfig, found: dict[str, Any], folder: Path) -> None:
