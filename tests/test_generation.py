@@ -26,7 +26,8 @@ from placevalue.generation import PARTIAL, generate
 from placevalue.models import load_model, load_tokenizer
 from placevalue.recipes import make_recipe
 from placevalue.records import PredictionRecord, TrainRecord, read_predictions, read_record, record_hash
-from placevalue.training import TRAINED_ON, train
+from placevalue.runfolders import TRAINED_ON
+from placevalue.training import train
 from zoo import build
 
 SOURCE = str(Path(pv.__file__).parents[1])

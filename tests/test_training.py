@@ -18,7 +18,8 @@ from placevalue.errors import TrainingError
 from placevalue.methods import METHODS
 from placevalue.recipes import make_recipe
 from placevalue.records import TrainRecord, read_record
-from placevalue.training import TRAINED_ON, train
+from placevalue.runfolders import TRAINED_ON
+from placevalue.training import train
 from zoo import build
 
 SOURCE = str(Path(pv.__file__).parents[1])

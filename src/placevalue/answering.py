@@ -22,9 +22,9 @@ from placevalue.errors import CheckpointError, ModelError
 from placevalue.integration import base_model
 from placevalue.models import load_config, load_model, load_tokenizer, resolve_model
 from placevalue.records import TrainRecord, read_record
+from placevalue.runfolders import CHECKPOINTS, CONFIG, RECORD, TRAINED_ON
 from placevalue.storage import file_hash, read_json
 from placevalue.tokenization import SETTINGS, is_number_tokenizer
-from placevalue.training import CHECKPOINTS, CONFIG, RECORD, TRAINED_ON
 
 _ADAPTER = "adapter_config.json"
 _HASHED = ("model*.safetensors", "pytorch_model*.bin", "adapter_*", "tokenizer.json")

@@ -4,11 +4,9 @@ The engine is Trainer on accelerate, so `accelerate launch` and `torchrun` make 
 A run that was stopped goes on from its last whole checkpoint, and ends with the weights it would have had.
 """
 
-import json
 import logging
 import math
 import os
-import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +24,8 @@ from placevalue.losses import AggregationLoss
 from placevalue.methods import Method, find_method
 from placevalue.models import load_model, load_tokenizer
 from placevalue.recipes import TrainConfig
-from placevalue.records import TrainRecord, provenance, read_record, write_record
-from placevalue.schemas import find_differences
-from placevalue.storage import read_json, write_json
+from placevalue.records import TrainRecord, provenance, write_record
+from placevalue.runfolders import CHECKPOINTS, RECORD, TRAINED_ON, claim_folder, finished_run
 from placevalue.targets import find_numbers
 from placevalue.tokenization import number_ids, number_tokenizer
 from placevalue.trainers import log_parts
@@ -37,9 +34,6 @@ if TYPE_CHECKING:
     from transformers import Trainer, TrainingArguments
 
 logger = logging.getLogger(__name__)
-RECORD, CONFIG, CHECKPOINTS = "train.json", "run.json", "checkpoints"
-TRAINED_ON = "placevalue_trained_on"
-"""The key of a model's own config that says which corpora its weights have seen."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +64,8 @@ def train(config: TrainConfig, folder: str | os.PathLike[str], resume: bool = Fa
     """
     folder = Path(folder)
     if (folder / RECORD).exists():
-        return _finished(config, folder)
-    checkpoint = _start(config, folder, resume)
+        return finished_run(config, folder)
+    checkpoint = claim_folder(config, folder, resume)
     began = time.monotonic()
     prepared = prepare(config)
     loaded = time.monotonic()
@@ -318,49 +312,3 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
     """JSON has no words for infinity and not-a-number; as texts they are seen."""
     odd = (key for key, value in row.items() if isinstance(value, float) and not math.isfinite(value))
     return row | {key: str(row[key]) for key in odd}
-
-
-def _finished(config: TrainConfig, folder: Path) -> TrainRecord:
-    record = read_record(folder / RECORD, TrainRecord)
-    _refuse_other(config, record.config, folder)
-    logger.info("%s holds this run already", folder)
-    return record
-
-
-def _start(config: TrainConfig, folder: Path, resume: bool) -> Path | None:
-    """Claim the folder for this run; the checkpoint to go on from, if there is one."""
-    begun = folder / CONFIG
-    if begun.exists():
-        _refuse_other(config, read_json(begun), folder)
-    checkpoints = sorted((folder / CHECKPOINTS).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
-    states = {path: state for path in checkpoints if (state := _state(path)) is not None}
-    whole = list(states)
-    if whole and not resume:
-        raise TrainingError(
-            f"{folder} holds a run that stopped at {whole[-1].name}: pass resume=True (--resume) to go on, or choose "
-            "another folder"
-        )
-    if int(os.environ.get("RANK", 0)) == 0:
-        for path in set(checkpoints) - set(whole):
-            logger.warning("%s was not written whole and is removed", path)
-            shutil.rmtree(path, ignore_errors=True)
-        write_json(begun, config.to_dict())
-    # Taken up at its very end, Trainer would take one step too many: rather do the last steps again.
-    unfinished = [path for path, state in states.items() if state["global_step"] < state["max_steps"]]
-    return unfinished[-1] if unfinished else None
-
-
-def _state(checkpoint: Path) -> dict[str, Any] | None:
-    """How far a checkpoint is; none where it was not written to its end: Trainer writes its state last."""
-    try:
-        found: dict[str, Any] = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if "global_step" in found else None
-
-
-def _refuse_other(config: TrainConfig, found: dict[str, Any], folder: Path) -> None:
-    if changed := find_differences(found, config.to_dict()):
-        raise TrainingError(
-            f"{folder} holds another run: {'; '.join(changed)}. Choose another folder, or remove it yourself"
-        )

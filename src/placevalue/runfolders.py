@@ -1,0 +1,66 @@
+"""The folder of a run: what lies where in it, whose it is, and from which checkpoint a stopped run goes on."""
+
+import json
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from placevalue.errors import TrainingError
+from placevalue.recipes import TrainConfig
+from placevalue.records import TrainRecord, read_record
+from placevalue.schemas import find_differences
+from placevalue.storage import read_json, write_json
+
+logger = logging.getLogger(__name__)
+RECORD, CONFIG, CHECKPOINTS = "train.json", "run.json", "checkpoints"
+TRAINED_ON = "placevalue_trained_on"
+"""The key of a model's own config that says which corpora its weights have seen."""
+
+
+def finished_run(config: TrainConfig, folder: Path) -> TrainRecord:
+    """The record of a run that a folder holds; another run than `config` says is refused."""
+    record = read_record(folder / RECORD, TrainRecord)
+    _refuse_other(config, record.config, folder)
+    logger.info("%s holds this run already", folder)
+    return record
+
+
+def claim_folder(config: TrainConfig, folder: Path, resume: bool) -> Path | None:
+    """Claim the folder for this run; the checkpoint to go on from, if there is one."""
+    begun = folder / CONFIG
+    if begun.exists():
+        _refuse_other(config, read_json(begun), folder)
+    checkpoints = sorted((folder / CHECKPOINTS).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+    states = {path: state for path in checkpoints if (state := _state(path)) is not None}
+    whole = list(states)
+    if whole and not resume:
+        raise TrainingError(
+            f"{folder} holds a run that stopped at {whole[-1].name}: pass resume=True (--resume) to go on, or choose "
+            "another folder"
+        )
+    if int(os.environ.get("RANK", 0)) == 0:
+        for path in set(checkpoints) - set(whole):
+            logger.warning("%s was not written whole and is removed", path)
+            shutil.rmtree(path, ignore_errors=True)
+        write_json(begun, config.to_dict())
+    # Taken up at its very end, Trainer would take one step too many: rather do the last steps again.
+    unfinished = [path for path, state in states.items() if state["global_step"] < state["max_steps"]]
+    return unfinished[-1] if unfinished else None
+
+
+def _state(checkpoint: Path) -> dict[str, Any] | None:
+    """How far a checkpoint is; none where it was not written to its end: Trainer writes its state last."""
+    try:
+        found: dict[str, Any] = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if "global_step" in found else None
+
+
+def _refuse_other(config: TrainConfig, found: dict[str, Any], folder: Path) -> None:
+    if changed := find_differences(found, config.to_dict()):
+        raise TrainingError(
+            f"{folder} holds another run: {'; '.join(changed)}. Choose another folder, or remove it yourself"
+        )
