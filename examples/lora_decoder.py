@@ -21,6 +21,7 @@ options = parser.parse_args()
 
 problems = load_data("mawps:train")
 tokenizer = pv.number_tokenizer(options.model, token="agg")
+tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
 model = AutoModelForCausalLM.from_pretrained(options.model)
 pv.attach(model, tokenizer, aggregation="interpolated")
 lora = LoraConfig(r=16, target_modules="all-linear", trainable_token_indices=pv.trainable_tokens(model, tokenizer))

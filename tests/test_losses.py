@@ -170,7 +170,7 @@ class TestAgainstTheSlowLoop:
         loss = make_loss(model.double(), tokenizer)
         labels = batch(tokenizer, ["-1,250.50", "6.02e23 of"])
         value = loss({"logits": random_logits(model, labels)}, labels)
-        assert torch.isfinite(value) and int(loss.parts["numbers"]) == 2
+        assert torch.isfinite(value) and int(loss.parts["numbers"]) == 1  # the one without an exponent
 
 
 class TestWithoutNumbers:
@@ -346,6 +346,49 @@ class TestCutting:
         logits, loss = random_logits(model, labels, torch.float32), AggregationLoss(model, tokenizer)
         given = loss({"logits": logits}, labels, int((labels != -100).sum()))
         torch.testing.assert_close(loss({"logits": logits}, labels), given)
+
+
+def test_a_masked_logit_is_no_trouble():
+    model, tokenizer = attached()
+    labels = batch(tokenizer, ["320"])
+    for low in (-torch.inf, torch.finfo(torch.float32).min):
+        logits = random_logits(model, labels, torch.float32)
+        logits[..., 0] = low
+        value = AggregationLoss(model, tokenizer, ce_weight=1)({"logits": logits}, labels)
+        torch.testing.assert_close(value, F.cross_entropy(logits.flatten(0, 1), labels.flatten()))
+
+
+def test_labels_of_one_token():
+    model, tokenizer = attached()
+    labels = torch.tensor([[1], [1]])
+    value = AggregationLoss(model, tokenizer)({"logits": random_logits(model, labels, torch.float32)}, labels)
+    assert torch.isfinite(value)
+
+
+def test_counts_for_several_devices_make_one_scalar():
+    model, tokenizer = attached()
+    labels = batch(tokenizer, ["320"])
+    loss, outputs = AggregationLoss(model, tokenizer), {"logits": random_logits(model, labels, torch.float32)}
+    torch.testing.assert_close(loss(outputs, labels, torch.tensor([[4], [4]])), loss(outputs, labels, 8))
+
+
+def test_aggregations_made_for_one_model_only():
+    model, tokenizer = attached()
+    mix = torch.randn(16, 16)
+    loss = AggregationLoss(
+        model, tokenizer, aggregation=lambda digits, rows: pv.AGGREGATIONS["weighted"](digits, rows) @ mix
+    )
+    labels = batch(tokenizer, ["320"])
+    assert torch.isfinite(loss({"logits": random_logits(model, labels, torch.float32)}, labels)) and not loss.linear
+
+
+@pytest.mark.parametrize("marker", ["open", "agg", "pause"])
+def test_a_marker_in_a_guess_ends_it(marker):
+    model, tokenizer = attached()
+    loss = AggregationLoss(model, tokenizer, ce_weight=0, mode="hard")
+    logits, labels = certain(model, tokenizer, "1234", "1234")
+    logits[0, 1, pv.marker_ids(tokenizer)[marker]] = 99
+    assert loss({"logits": logits}, labels).item() == pytest.approx(NO_NUMBER)
 
 
 class TestParts:

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 import placevalue as pv
 from placevalue.cli import main
-from placevalue.errors import TrainingError
+from placevalue.errors import PlacevalueError, TrainingError
 from placevalue.methods import METHODS
 from placevalue.recipes import make_recipe
 from placevalue.records import TrainRecord, read_record
@@ -111,6 +111,24 @@ class TestFolders:
         train(recipe(home).run(), tmp_path / "run")
         with pytest.raises(TrainingError, match=r"training.learning_rate is 0.0001 there and 0.5 here"):
             train(recipe(home, learning_rate=0.5).run(), tmp_path / "run")
+
+    def test_data_that_changed_is_noticed(self, home, tmp_path):
+        (tmp_path / "mine.csv").write_text((home / "sums.csv").read_text())
+        values = {"model": str(home / "t5-flan"), "methods": ["digits"], "data": {"train": str(tmp_path / "mine.csv")}}
+        run = make_recipe(values | {"training": {"max_steps": 4, "checkpoint_every": 2, "batch_size": 4}}).run()
+        train(run, tmp_path / "run")
+        (tmp_path / "mine.csv").write_text("question,answer\n1 and 1?,2\n")
+        with pytest.raises(TrainingError, match="checksums"):
+            train(run, tmp_path / "run")
+        (tmp_path / "run" / "train.json").unlink()
+        with pytest.raises(TrainingError, match="checksums"):
+            train(run, tmp_path / "run", resume=True)
+
+    def test_a_run_that_never_began_does_not_keep_its_folder(self, home, tmp_path):
+        with pytest.raises(PlacevalueError):
+            train(make_recipe({"model": str(tmp_path / "none"), "methods": ["digits"],
+                               "data": {"train": str(home / "sums.csv")}}).run(), tmp_path / "run")  # fmt: skip
+        assert train(recipe(home).run(), tmp_path / "run").steps == 6
 
     def test_an_unfinished_run_is_not_started_over(self, home, tmp_path):
         train(recipe(home).run(), tmp_path / "run")

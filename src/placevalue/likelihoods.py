@@ -72,7 +72,7 @@ def _norms(logits: Tensor) -> Tensor:
         return _norms_at_once(logits, exact)
     norm = logits.new_empty(len(logits), dtype=exact)
     for here, piece in _pieces(logits):
-        norm[here] = piece[:, 0] - torch.log_softmax(piece, -1, dtype=exact)[:, 0]
+        norm[here] = torch.logsumexp(piece.to(exact), -1)
     return norm
 
 

@@ -107,8 +107,8 @@ class AggregationLoss:
         logits = outputs["logits"] if isinstance(outputs, Mapping) else outputs.logits
         if logits.shape[:-1] != labels.shape:
             raise TrainingError(
-                f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} do not match: give the collator the "
-                "model, DataCollatorForSeq2Seq(tokenizer, model=model), so that the decoder is fed the labels"
+                f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} do not match: for an encoder-decoder "
+                "give the collator the model, DataCollatorForSeq2Seq(tokenizer, model=model), to feed it the labels"
             )
         behind = 0 if self.model.config.is_encoder_decoder else 1
         targets = torch.nn.functional.pad(labels[:, behind:], (0, behind), value=IGNORED)
@@ -119,13 +119,14 @@ class AggregationLoss:
         self._note(losses.detach().sum(), counts.sum(), numbers.valid.sum(), aux.detach().sum())
         total = self._total(losses.sum(1), counts, numbers, aux)
         items = counts.sum() if num_items_in_batch is None else num_items_in_batch
-        return total / torch.as_tensor(items, device=total.device).clamp(min=1)
+        # Where Trainer spreads one process over several devices, it gives one count for each.
+        return total / torch.as_tensor(items, device=total.device).sum().clamp(min=1)
 
     def take_means(self) -> dict[str, float]:
         """The means over all calls since this was last asked, over all processes; `numbers` is their sum."""
         names = ("ce", "tokens", "aux", "numbers")
         device = self.totals["ce"].device
-        sums = torch.stack([torch.as_tensor(self.totals.get(name, 0), device=device).double() for name in names])
+        sums = torch.stack([torch.as_tensor(self.totals.get(name, 0), device=device).float() for name in names])
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             torch.distributed.all_reduce(sums)
         self.totals = {}
@@ -135,17 +136,15 @@ class AggregationLoss:
 
     def _aux(self, labels: Tensor, behind: int, log_probs: Tensor, likeliest: Tensor) -> tuple[Numbers, Tensor]:
         """The numbers in the labels, and the auxiliary loss of each, 0 where there is none: `(numbers,)`."""
-        if self.ce_weight == 1:
-            numbers = find_numbers(labels, self.ids, behind)
+        numbers = find_numbers(labels, self.ids, behind)
+        if self.ce_weight == 1 or not len(numbers.rows) or numbers.window.shape[1] < 2:
             return numbers, log_probs.new_zeros(len(numbers.rows))
         if self.mode == "soft":
             with torch.no_grad(), torch.autocast(labels.device.type, enabled=False):
                 rows = self._digit_rows().detach().to(log_probs.dtype)
-                numbers = find_numbers(labels, self.ids, behind)
                 costs = _compare(numbers, rows, self.ids, self.decimals, self.aggregation, self.linear)
             aux = _expected(costs, numbers.read(log_probs))
         else:
-            numbers = find_numbers(labels, self.ids, behind)
             aux = self._hard(numbers, numbers.read(likeliest.unsqueeze(-1)).squeeze(-1))
         return numbers, torch.where(numbers.valid, aux, 0)
 
@@ -163,7 +162,9 @@ class AggregationLoss:
         """The paper's distance: `(numbers,)`."""
         rows = self._digit_rows()
         rows = rows if rows.dtype == torch.float64 else rows.float()
-        guess = torch.cat([numbers.window[:, :1], torch.where(numbers.inside, likeliest, OUTSIDE)], 1)
+        markers = digit_tensor((self.ids.open, self.ids.agg, self.ids.pause), likeliest.device)
+        written = numbers.inside & ~(likeliest.unsqueeze(-1) == markers).any(-1)
+        guess = torch.cat([numbers.window[:, :1], torch.where(written, likeliest, OUTSIDE)], 1)
         digits = find_digits(guess, self.ids, self.decimals)
         gold = find_digits(numbers.window, self.ids, self.decimals)
         with torch.autocast(rows.device.type, enabled=False):
@@ -238,4 +239,7 @@ def _is_linear(aggregation: Aggregation) -> bool:
     digits = Digits(values, places, leading, torch.zeros_like(values), torch.ones_like(values, dtype=torch.bool), 1)
     rows = torch.randn(10, 4, generator=generator, dtype=torch.float64)
     change = torch.randn(4, 4, generator=generator, dtype=torch.float64)
-    return torch.allclose(aggregation(digits, rows @ change), aggregation(digits, rows) @ change)
+    try:
+        return torch.allclose(aggregation(digits, rows @ change), aggregation(digits, rows) @ change)
+    except Exception:  # a function made for one dimension or type: the slower way takes the model's own rows
+        return False

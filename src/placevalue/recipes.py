@@ -10,6 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
+from transformers import SchedulerType
+from transformers.training_args import OptimizerNames
+
 from placevalue.config import Decimals
 from placevalue.errors import ConfigError
 from placevalue.methods import METHODS
@@ -93,6 +96,11 @@ class TrainingConfig:
         positive = ("learning_rate", "epochs", "batch_size", "accumulation", "max_question", "max_answer")
         given = {name: getattr(self, name) for name in (*positive, "checkpoint_every", "keep_checkpoints", "log_every")}
         faults = [f"training.{name}={value}: expected more than 0" for name, value in given.items() if value <= 0]
+        signed = {name: getattr(self, name) for name in ("warmup_steps", "weight_decay", "max_gradient")}
+        faults += [f"training.{name}={value}: expected 0 or more" for name, value in signed.items() if value < 0]
+        for name, known in (("optimizer", OptimizerNames), ("schedule", SchedulerType)):
+            if getattr(self, name) not in (each.value for each in known):
+                faults.append(f"training.{name}={getattr(self, name)!r}: expected a name that Trainer knows")
         if self.max_steps is not None and self.max_steps < 1:
             faults.append(f"training.max_steps={self.max_steps}: expected at least 1, or nothing")
         if not 0 <= self.ce_weight <= 1:

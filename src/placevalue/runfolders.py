@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from placevalue.data import data_checksum
 from placevalue.errors import TrainingError
 from placevalue.recipes import TrainConfig
 from placevalue.records import TrainRecord, read_record
@@ -14,6 +15,7 @@ from placevalue.schemas import find_differences
 from placevalue.storage import read_json, write_json
 
 logger = logging.getLogger(__name__)
+SEEN = "checksums"  # the key of what the data was when the run began
 RECORD, CONFIG, CHECKPOINTS = "train.json", "run.json", "checkpoints"
 TRAINED_ON = "placevalue_trained_on"
 """The key of a model's own config that says which corpora its weights have seen."""
@@ -22,19 +24,19 @@ TRAINED_ON = "placevalue_trained_on"
 def finished_run(config: TrainConfig, folder: Path) -> TrainRecord:
     """The record of a run that a folder holds; another run than `config` says is refused."""
     record = read_record(folder / RECORD, TrainRecord)
-    _refuse_other(config, record.config, folder)
+    _refuse_other(config, record.config | {SEEN: record.data}, folder)
     logger.info("%s holds this run already", folder)
     return record
 
 
 def claim_folder(config: TrainConfig, folder: Path, resume: bool) -> Path | None:
     """Claim the folder for this run; the checkpoint to go on from, if there is one."""
-    begun = folder / CONFIG
-    if begun.exists():
-        _refuse_other(config, read_json(begun), folder)
-    checkpoints = sorted((folder / CHECKPOINTS).glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+    found = [path for path in (folder / CHECKPOINTS).glob("checkpoint-*") if path.name.split("-")[1].isdecimal()]
+    checkpoints = sorted(found, key=lambda path: int(path.name.split("-")[1]))
     states = {path: state for path in checkpoints if (state := _state(path)) is not None}
     whole = list(states)
+    if whole and (folder / CONFIG).exists():
+        _refuse_other(config, read_json(folder / CONFIG), folder)
     if whole and not resume:
         raise TrainingError(
             f"{folder} holds a run that stopped at {whole[-1].name}: pass resume=True (--resume) to go on, or choose "
@@ -44,10 +46,16 @@ def claim_folder(config: TrainConfig, folder: Path, resume: bool) -> Path | None
         for path in set(checkpoints) - set(whole):
             logger.warning("%s was not written whole and is removed", path)
             shutil.rmtree(path, ignore_errors=True)
-        write_json(begun, config.to_dict())
+        write_json(folder / CONFIG, config.to_dict() | {SEEN: _checksums(config)})
     # Taken up at its very end, Trainer would take one step too many: rather do the last steps again.
     unfinished = [path for path, state in states.items() if state["global_step"] < state["max_steps"]]
+    if whole and not unfinished:
+        logger.warning("%s has only its last checkpoint left: the run starts from the beginning", folder)
     return unfinished[-1] if unfinished else None
+
+
+def _checksums(config: TrainConfig) -> dict[str, str]:
+    return {spec: data_checksum(spec) for spec in (config.data.train, config.data.dev) if spec is not None}
 
 
 def _state(checkpoint: Path) -> dict[str, Any] | None:
@@ -60,7 +68,7 @@ def _state(checkpoint: Path) -> dict[str, Any] | None:
 
 
 def _refuse_other(config: TrainConfig, found: dict[str, Any], folder: Path) -> None:
-    if changed := find_differences(found, config.to_dict()):
+    if changed := find_differences(found, config.to_dict() | {SEEN: _checksums(config)}):
         raise TrainingError(
             f"{folder} holds another run: {'; '.join(changed)}. Choose another folder, or remove it yourself"
         )

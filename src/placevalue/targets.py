@@ -42,7 +42,8 @@ class Numbers:
 def find_numbers(targets: Tensor, ids: NumberIds, behind: int = 0, packed: bool | None = None) -> Numbers:
     """Every number in targets `(batch, length)` that is there from its open to its close marker.
 
-    One that was cut off, or holds labels that do not count, has no value to be compared with.
+    One that was cut off, or holds labels that do not count, has no value to be compared with; one with an exponent is
+    left to cross-entropy, since a digit there is worth another power of ten.
 
     Args:
         targets: `(batch, length)`.
@@ -69,6 +70,8 @@ def find_numbers(targets: Tensor, ids: NumberIds, behind: int = 0, packed: bool 
     part = is_digit | (window.unsqueeze(-1) == digit_tensor(ids.symbols, device)).any(-1)
     close = (part[:, 1:].long().cumprod(1).sum(1) + 1).clamp(max=len(steps) - 1)
     valid = (window.gather(1, close[:, None]).squeeze(1) == ids.close) & is_digit.any(1) & (starts < length)
+    if ids.exponents:
+        valid = valid & ~(window.unsqueeze(-1) == digit_tensor(ids.exponents, device)).any(-1).any(1)
     if packed:
         rows, starts, window, close, valid = (each[valid] for each in (rows, starts, window, close, valid))
         steps = steps[: int(close.max()) + 1 if len(rows) else 2]

@@ -274,12 +274,13 @@ class _repeatable:  # reads as a function
 
     def __enter__(self) -> None:
         self.before = torch.are_deterministic_algorithms_enabled()
+        self.warned = torch.is_deterministic_algorithms_warn_only_enabled()
         if self.wanted:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
             torch.use_deterministic_algorithms(True)
 
     def __exit__(self, *_: object) -> None:
-        torch.use_deterministic_algorithms(self.before)
+        torch.use_deterministic_algorithms(self.before, warn_only=self.warned)
 
 
 def _record(config: TrainConfig, prepared: Prepared, trainer: "Trainer", durations: dict[str, float]) -> TrainRecord:
