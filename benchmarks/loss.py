@@ -9,10 +9,10 @@ Run: `python -m benchmarks loss`, or `python -m benchmarks.loss --device cuda --
 
 import argparse
 import math
+import os
 import statistics
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -23,10 +23,8 @@ from torch import Tensor
 from transformers import BartConfig, BartForConditionalGeneration, T5Config, T5ForConditionalGeneration
 
 from benchmarks.addition.sums import build_tokenizer
-from benchmarks.results import Check, Outcome, print_table
+from benchmarks.results import Check, Outcome, print_table, write_record
 from placevalue import AggregationLoss, attach, encode_pairs
-from placevalue.records import provenance
-from placevalue.storage import write_json
 
 SEED, THREADS, WARMUP = 0, 2, 3
 SETTINGS = {
@@ -180,7 +178,8 @@ def run(device: str = "cpu") -> Outcome:
     for name, seconds in alone.items():
         if name != "F.cross_entropy":
             checks.append(Check(f"{name} / F.cross_entropy, alone", _ratio(alone["F.cross_entropy"], seconds)))
-    config = {"device": device, "seed": SEED, "threads": THREADS, "warmup": WARMUP, **SETTINGS[device]}
+    name = torch.cuda.get_device_name() if device == "cuda" else device
+    config = {"device": name, "seed": SEED, "threads": THREADS, "warmup": WARMUP, **SETTINGS[device]}
     return Outcome(config, checks, raw)
 
 
@@ -190,12 +189,10 @@ def main() -> int:
     parser.add_argument("--device", choices=list(SETTINGS), default="cuda")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    load = os.getloadavg()
     outcome = run(options.device)
     print_table("loss", outcome.checks)
-    name = torch.cuda.get_device_name() if options.device == "cuda" else "cpu"
-    checks = [asdict(check) | {"passed": check.passed} for check in outcome.checks]
-    record = {"benchmark": "loss", "config": outcome.config, "checks": checks, "raw": outcome.raw}
-    write_json(options.out, record | {"provenance": provenance(name)})
+    write_record("loss", outcome, load, options.out)
     return 1 if any(check.passed is False for check in outcome.checks) else 0
 
 

@@ -204,11 +204,16 @@ def test_who_is_killed_while_writing_leaves_no_record(tmp_path, monkeypatch):
 
 
 def test_provenance_says_what_ran_where():
-    found = provenance("cuda")
-    assert found["device"] == "cuda" and "device" not in provenance()
+    found = provenance("cpu")
+    assert found["device"] == "cpu" and "device" not in provenance()
     assert found["versions"]["placevalue"] == placevalue.__version__
     assert {"python", "torch", "transformers", "tokenizers"} <= set(found["versions"])
     assert found["time"].endswith("+00:00")
+
+
+def test_an_accelerator_is_recorded_by_its_name(monkeypatch):
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda device: f"card {device}")
+    assert provenance("cuda:1")["device"] == "card cuda:1"
 
 
 def test_a_copy_inside_another_repository_has_no_commit(tmp_path, monkeypatch):

@@ -2,21 +2,16 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from placevalue.commands import looking, problems, running
+from placevalue.commands import Verbs, add_verbs, looking, problems, running
 from placevalue.errors import PlacevalueError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit status is 0, or 1 where something the user can mend went wrong."""
     parser = argparse.ArgumentParser(prog="placevalue", description="Teach language models what a number is worth.")
-    verbs = parser.add_subparsers(required=True, metavar="VERB")
-    for name, (define, run) in VERBS.items():
-        about = (run.__doc__ or "").splitlines()[0]
-        verb = verbs.add_parser(name, help=about, description=about)
-        define(verb)
-        verb.set_defaults(run=run)
+    add_verbs(parser, "VERB", VERBS)
     options = parser.parse_args(arguments)
     try:
         options.run(options)
@@ -26,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-VERBS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]] = {
+VERBS: Verbs = {
     "inspect": (looking.define_inspect, looking.run_inspect),
     "fetch": (looking.define_fetch, looking.run_fetch),
     "neighbours": (looking.define_neighbours, looking.run_neighbours),

@@ -43,27 +43,42 @@ def encode_pairs(
     Example:
         >>> data = encode_pairs(tokenizer, ["2 + 2?"], ["4"])  # doctest: +SKIP
     """
+    two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
+    return encode_and_count(tokenizer, questions, answers, two_part, max_question, max_answer, separator, plain)[0]
+
+
+def encode_and_count(
+    tokenizer: PreTrainedTokenizerBase,
+    questions: Sequence[str],
+    answers: Sequence[str],
+    encoder_decoder: bool,
+    max_question: int | None,
+    max_answer: int | None,
+    separator: str = "\n",
+    plain: bool = False,
+) -> tuple[list[Example], int, int]:
+    """What `encode_pairs` returns, and how many questions and answers were cut."""
     if isinstance(questions, str) or isinstance(answers, str):
         raise ConfigError("questions and answers are lists of texts: put a single text into a list")
     if len(questions) != len(answers):
         raise ConfigError(f"{len(questions)} questions and {len(answers)} answers were given: expected as many of each")
     if not plain and number_layout(tokenizer).token == "agg" and "aggregation" not in tokenizer.init_kwargs[SETTINGS]:
         logger.warning("the tokenizer writes [AGG], and no model is attached to it yet: attach one before training")
-    two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
-    prompts = encode_questions(
-        tokenizer, questions, encoder_decoder=two_part, max_question=max_question, separator=separator, plain=plain
-    )
-    targets = _encode_answers(tokenizer, answers, two_part, max_answer, plain)
-    if two_part:
-        return [{**prompt, "labels": target} for prompt, target in zip(prompts, targets, strict=True)]
-    return [
+    prompts, cut = encode_and_cut(tokenizer, questions, encoder_decoder, max_question, separator, plain)
+    targets = _encode_answers(tokenizer, answers, encoder_decoder, plain)
+    too_long = _warn_cut("answers", targets, max_answer, max_answer)
+    pairs = zip(prompts, (target[:max_answer] for target in targets), strict=True)
+    if encoder_decoder:
+        return [{**prompt, "labels": target} for prompt, target in pairs], sum(cut), too_long
+    examples = [
         {
             "input_ids": prompt["input_ids"] + target,
             "attention_mask": [1] * (len(prompt["input_ids"]) + len(target)),
             "labels": [IGNORED] * len(prompt["input_ids"]) + target,
         }
-        for prompt, target in zip(prompts, targets, strict=True)
+        for prompt, target in pairs
     ]
+    return examples, sum(cut), too_long
 
 
 def encode_questions(
@@ -111,7 +126,7 @@ def answer_lengths(
 ) -> list[int]:
     """How many tokens `encode_pairs` needs for each answer, its end included: what `max_answer` must allow."""
     two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
-    return [len(target) for target in _encode_answers(tokenizer, answers, two_part, None, plain)]
+    return [len(target) for target in _encode_answers(tokenizer, answers, two_part, plain)]
 
 
 def encode_texts(
@@ -137,7 +152,7 @@ def encode_texts(
 
 
 def _encode_answers(
-    tokenizer: PreTrainedTokenizerBase, answers: Sequence[str], two_part: bool, max_answer: int | None, plain: bool
+    tokenizer: PreTrainedTokenizerBase, answers: Sequence[str], two_part: bool, plain: bool
 ) -> list[list[int]]:
     unwritten = set() if plain else {marker_ids(tokenizer)[name] for name in ("agg", "pause")}
     end = tokenizer.eos_token_id
@@ -146,9 +161,7 @@ def _encode_answers(
     # Only an encoder-decoder's target may begin with special tokens of its own.
     start = _around(tokenizer)[0] if two_part else []
     bodies = [[i for i in ids if i not in unwritten] for ids in _ids(tokenizer, answers)]
-    targets = [[*start, *body, end] for body in bodies]
-    _warn_cut("answers", targets, max_answer, max_answer)
-    return [ids[:max_answer] for ids in targets]
+    return [[*start, *body, end] for body in bodies]
 
 
 def _ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
@@ -195,7 +208,9 @@ def _example(ids: list[int]) -> Example:
     return {"input_ids": ids, "attention_mask": [1] * len(ids)}
 
 
-def _warn_cut(what: str, encoded: list[list[int]], room: int | None, limit: int | None) -> None:
+def _warn_cut(what: str, encoded: list[list[int]], room: int | None, limit: int | None) -> int:
+    """How many are longer than there is room, said aloud."""
     cut = 0 if room is None else sum(len(ids) > room for ids in encoded)
     if cut:
         logger.warning("%d of %d %s were longer than %d tokens and were cut", cut, len(encoded), what, limit)
+    return cut

@@ -100,7 +100,7 @@ def answer_problems(
         predictions_file=PREDICTIONS,
         predictions_sha256=file_sha256,
         override_leakage=bool(assignment.leakage.overridden),
-        provenance=provenance(torch.cuda.get_device_name(device) if device.startswith("cuda") else device),
+        provenance=provenance(device),
     )
     write_record(record, out / PREDICTION_RECORD)
     partial.path.unlink()

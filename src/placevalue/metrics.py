@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placevalue.errors import PlacevalueError
-from placevalue.numerals import find_numerals
+from placevalue.numerals import find_numerals, shortest_form
 
 PLACES = 8
 """How many significant digits from the left have a metric of their own."""
@@ -96,18 +96,6 @@ def answer_tokens(answer: str) -> int | None:
         17
     """
     return None if whole_number(answer) is None else len(answer.strip()) + 3
-
-
-def shortest_form(value: Decimal) -> str:
-    """A number without exponent, needless zeros or point.
-
-    Example:
-        >>> shortest_form(Decimal("7.0")), shortest_form(Decimal("1e3"))
-        ('7', '1000')
-    """
-    text = format(value, "f")
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return "0" if text == "-0" else text
 
 
 def accuracy(answered: Answered, extraction: str) -> float:

@@ -106,3 +106,15 @@ def _value(numeral: str) -> Decimal:
             f"the pattern matched {numeral!r}, which is no number: let it match digits with at most one point, "
             "thousands separators, a sign and an exponent"
         ) from None
+
+
+def shortest_form(value: Decimal) -> str:
+    """A number without exponent, needless zeros or point.
+
+    Example:
+        >>> shortest_form(Decimal("7.0")), shortest_form(Decimal("1e3"))
+        ('7', '1000')
+    """
+    text = format(value, "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text

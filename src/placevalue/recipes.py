@@ -10,9 +10,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
-from transformers import SchedulerType
-from transformers.training_args import OptimizerNames
-
 from placevalue.config import Decimals
 from placevalue.errors import ConfigError
 from placevalue.methods import METHODS
@@ -93,6 +90,9 @@ class TrainingConfig:
     """Write logs for TensorBoard too."""
 
     def __post_init__(self) -> None:
+        from transformers import SchedulerType  # heavy, and nothing but a config that is made needs it
+        from transformers.training_args import OptimizerNames
+
         positive = ("learning_rate", "epochs", "batch_size", "accumulation", "max_question", "max_answer")
         given = {name: getattr(self, name) for name in (*positive, "checkpoint_every", "keep_checkpoints", "log_every")}
         faults = [f"training.{name}={value}: expected more than 0" for name, value in given.items() if value <= 0]

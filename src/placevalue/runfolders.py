@@ -1,14 +1,12 @@
 """The folder of a run: what lies where in it, whose it is, and from which checkpoint a stopped run goes on."""
 
-import json
 import logging
 import os
 import shutil
 from pathlib import Path
 from typing import Any
 
-from placevalue.data import data_checksum
-from placevalue.errors import TrainingError
+from placevalue.errors import DataError, TrainingError
 from placevalue.recipes import TrainConfig
 from placevalue.records import TrainRecord, read_record
 from placevalue.schemas import find_differences
@@ -21,22 +19,22 @@ TRAINED_ON = "placevalue_trained_on"
 """The key of a model's own config that says which corpora its weights have seen."""
 
 
-def finished_run(config: TrainConfig, folder: Path) -> TrainRecord:
+def finished_run(config: TrainConfig, checksums: dict[str, str], folder: Path) -> TrainRecord:
     """The record of a run that a folder holds; another run than `config` says is refused."""
     record = read_record(folder / RECORD, TrainRecord)
-    _refuse_other(config, record.config | {SEEN: record.data}, folder)
+    _refuse_other(config, checksums, record.config | {SEEN: record.data}, folder)
     logger.info("%s holds this run already", folder)
     return record
 
 
-def claim_folder(config: TrainConfig, folder: Path, resume: bool) -> Path | None:
+def claim_folder(config: TrainConfig, checksums: dict[str, str], folder: Path, resume: bool) -> Path | None:
     """Claim the folder for this run; the checkpoint to go on from, if there is one."""
     found = [path for path in (folder / CHECKPOINTS).glob("checkpoint-*") if path.name.split("-")[1].isdecimal()]
     checkpoints = sorted(found, key=lambda path: int(path.name.split("-")[1]))
     states = {path: state for path in checkpoints if (state := _state(path)) is not None}
     whole = list(states)
     if whole and (folder / CONFIG).exists():
-        _refuse_other(config, read_json(folder / CONFIG), folder)
+        _refuse_other(config, checksums, read_json(folder / CONFIG), folder)
     if whole and not resume:
         raise TrainingError(
             f"{folder} holds a run that stopped at {whole[-1].name}: pass resume=True (--resume) to go on, or choose "
@@ -46,7 +44,7 @@ def claim_folder(config: TrainConfig, folder: Path, resume: bool) -> Path | None
         for path in set(checkpoints) - set(whole):
             logger.warning("%s was not written whole and is removed", path)
             shutil.rmtree(path, ignore_errors=True)
-        write_json(folder / CONFIG, config.to_dict() | {SEEN: _checksums(config)})
+        write_json(folder / CONFIG, config.to_dict() | {SEEN: checksums})
     # Taken up at its very end, Trainer would take one step too many: rather do the last steps again.
     unfinished = [path for path, state in states.items() if state["global_step"] < state["max_steps"]]
     if whole and not unfinished:
@@ -54,21 +52,17 @@ def claim_folder(config: TrainConfig, folder: Path, resume: bool) -> Path | None
     return unfinished[-1] if unfinished else None
 
 
-def _checksums(config: TrainConfig) -> dict[str, str]:
-    return {spec: data_checksum(spec) for spec in (config.data.train, config.data.dev) if spec is not None}
-
-
 def _state(checkpoint: Path) -> dict[str, Any] | None:
     """How far a checkpoint is; none where it was not written to its end: Trainer writes its state last."""
     try:
-        found: dict[str, Any] = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found: dict[str, Any] = read_json(checkpoint / "trainer_state.json")
+    except (OSError, DataError):
         return None
     return found if "global_step" in found else None
 
 
-def _refuse_other(config: TrainConfig, found: dict[str, Any], folder: Path) -> None:
-    if changed := find_differences(found, config.to_dict() | {SEEN: _checksums(config)}):
+def _refuse_other(config: TrainConfig, checksums: dict[str, str], found: dict[str, Any], folder: Path) -> None:
+    if changed := find_differences(found, config.to_dict() | {SEEN: checksums}):
         raise TrainingError(
             f"{folder} holds another run: {'; '.join(changed)}. Choose another folder, or remove it yourself"
         )

@@ -8,6 +8,8 @@ import logging
 import math
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback, set_seed
 
 from placevalue.data import Problem, data_checksum, data_sources, load_data
-from placevalue.encoding import IGNORED, Example, answer_lengths, encode_pairs, encode_questions
+from placevalue.encoding import IGNORED, Example, encode_and_count
 from placevalue.errors import TrainingError
 from placevalue.integration import attach
 from placevalue.losses import AggregationLoss
@@ -63,17 +65,18 @@ def train(config: TrainConfig, folder: str | os.PathLike[str], resume: bool = Fa
         >>> train(read_recipe("recipes/quick.yaml").run("agg-before"), "runs/agg-before")  # doctest: +SKIP
     """
     folder = Path(folder)
+    checksums = {spec: data_checksum(spec) for spec in (config.data.train, config.data.dev) if spec is not None}
     if (folder / RECORD).exists():
-        return finished_run(config, folder)
-    checkpoint = claim_folder(config, folder, resume)
+        return finished_run(config, checksums, folder)
+    checkpoint = claim_folder(config, checksums, folder, resume)
     began = time.monotonic()
     prepared = prepare(config)
-    loaded = time.monotonic()
+    load = time.monotonic() - began
     trainer = make_trainer(config, prepared, folder)
     with _repeatable(config.training.deterministic):
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     trainer.save_model(str(folder))
-    record = _record(config, prepared, trainer, {"load": loaded - began, "train": _clock(trainer).seconds()})
+    record = _record(config, checksums, prepared, trainer, load)
     if trainer.is_world_process_zero():
         write_record(record, folder / RECORD)
     trainer.accelerator.wait_for_everyone()
@@ -125,19 +128,16 @@ def _encode(
     """The problems as examples, and how many there are and were cut."""
     questions, answers = [each.question for each in problems], [each.answer for each in problems]
     settings = config.training
-    kind: dict[str, Any] = {
-        "encoder_decoder": bool(model.config.is_encoder_decoder),
-        "plain": not find_method(config.method).digits,
-    }
-    examples = encode_pairs(
-        tokenizer, questions, answers, max_question=settings.max_question, max_answer=settings.max_answer, **kind
+    examples, cut_questions, cut_answers = encode_and_count(
+        tokenizer,
+        questions,
+        answers,
+        bool(model.config.is_encoder_decoder),
+        settings.max_question,
+        settings.max_answer,
+        plain=not find_method(config.method).digits,
     )
-    whole = encode_questions(tokenizer, questions, **kind)
-    return examples, {
-        "problems": len(problems),
-        "cut_questions": sum(len(each["input_ids"]) > settings.max_question for each in whole),
-        "cut_answers": sum(length > settings.max_answer for length in answer_lengths(tokenizer, answers, **kind)),
-    }
+    return examples, {"problems": len(problems), "cut_questions": cut_questions, "cut_answers": cut_answers}
 
 
 def _check_numbers(examples: list[Example], tokenizer: PreTrainedTokenizerBase, source: str) -> None:
@@ -156,7 +156,6 @@ def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path) -> "Trai
         from transformers import DataCollatorForSeq2Seq, Trainer
     except ImportError as error:
         raise TrainingError(f"training needs accelerate: pip install 'placevalue[train]' ({error})") from None
-    clock = _Clock()
     trainer = Trainer(
         prepared.model,
         _arguments(config, folder),
@@ -171,7 +170,7 @@ def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path) -> "Trai
     )
     if prepared.loss is not None:
         log_parts(trainer, prepared.loss)
-    trainer.callback_handler.callbacks.insert(0, clock)
+    trainer.callback_handler.callbacks.insert(0, _Clock())
     return trainer
 
 
@@ -238,10 +237,6 @@ class _Clock(TrainerCallback):
         self.before = 0.0
         self.began = time.monotonic()
 
-    def seconds(self) -> float:
-        """How long so far."""
-        return self.before + time.monotonic() - self.began
-
     def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:  # type: ignore[override]
         """Take up where the last logged row of a resumed run stands."""
         self.before = max((row.get("seconds", 0.0) for row in state.log_history), default=0.0)
@@ -249,11 +244,7 @@ class _Clock(TrainerCallback):
 
     def on_log(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:  # type: ignore[override]
         """Note it."""
-        state.log_history[-1]["seconds"] = round(self.seconds(), 3)
-
-
-def _clock(trainer: "Trainer") -> _Clock:
-    return next(each for each in trainer.callback_handler.callbacks if isinstance(each, _Clock))
+        state.log_history[-1]["seconds"] = round(self.before + time.monotonic() - self.began, 3)
 
 
 def _tensorboard(folder: Path) -> list[TrainerCallback]:
@@ -266,46 +257,41 @@ def _tensorboard(folder: Path) -> list[TrainerCallback]:
     return [TensorBoardCallback(SummaryWriter(str(folder / "tensorboard")))]
 
 
-class _repeatable:  # reads as a function
+@contextmanager
+def _repeatable(wanted: bool) -> Iterator[None]:
     """A context in which torch refuses what gives other results from run to run."""
-
-    def __init__(self, wanted: bool) -> None:
-        self.wanted = wanted
-
-    def __enter__(self) -> None:
-        self.before = torch.are_deterministic_algorithms_enabled()
-        self.warned = torch.is_deterministic_algorithms_warn_only_enabled()
-        if self.wanted:
-            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-            torch.use_deterministic_algorithms(True)
-
-    def __exit__(self, *_: object) -> None:
-        torch.use_deterministic_algorithms(self.before, warn_only=self.warned)
+    before, warned = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    if wanted:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warned)
 
 
-def _record(config: TrainConfig, prepared: Prepared, trainer: "Trainer", durations: dict[str, float]) -> TrainRecord:
-    state, data = trainer.state, config.data
+def _record(
+    config: TrainConfig, checksums: dict[str, str], prepared: Prepared, trainer: "Trainer", load: float
+) -> TrainRecord:
+    state = trainer.state
     selected = None
     if state.best_model_checkpoint is not None:
         name = Path(state.best_model_checkpoint).name
         selected = {"checkpoint": name, "by": config.training.select, "value": state.best_metric}
-    device = trainer.args.device
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    where = {"device": name, "processes": trainer.args.world_size}
     return TrainRecord(
         config=config.to_dict(),
         seed=config.seed,
         method=config.method,
         model=config.model,
-        data={spec: data_checksum(spec) for spec in (data.train, data.dev) if spec is not None},
+        data=checksums,
         trained_on=tuple(getattr(prepared.model.config, TRAINED_ON)),
         steps=state.global_step,
         epochs=float(state.epoch or 0),
-        durations=durations,
+        durations={"load": load, "train": max(row["seconds"] for row in state.log_history)},
         counts=prepared.counts,
         losses=tuple(_finite(row) for row in state.log_history),
         selected=selected,
-        provenance=provenance(name) | where,
+        provenance=provenance(str(trainer.args.device)) | {"processes": trainer.args.world_size},
     )
 
 

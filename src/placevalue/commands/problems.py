@@ -1,28 +1,23 @@
 """data: the problems that models are trained and tested on."""
 
 import argparse
-from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from placevalue.commands import Verbs, add_verbs
 from placevalue.commands.consoles import make_console
 from placevalue.data import CORPORA, FermatConfig, corpus_licence, load_data, write_fermat
 
 
 def define_data(verb: argparse.ArgumentParser) -> None:
     """The flags of `data`."""
-    actions = verb.add_subparsers(required=True, metavar="ACTION")
-    for name, (define, run) in DATA_ACTIONS.items():
-        about = (run.__doc__ or "").splitlines()[0]
-        action = actions.add_parser(name, help=about, description=about)
-        define(action)
-        action.set_defaults(act=run)
+    add_verbs(verb, "ACTION", DATA_ACTIONS)
 
 
 def run_data(options: argparse.Namespace) -> None:
     """List, show and make the problems that models are trained and tested on."""
-    options.act(options)
+    raise AssertionError(f"one of its actions runs instead: {options}")
 
 
 def _list_data(_: argparse.Namespace) -> None:
@@ -74,7 +69,7 @@ def _make_fermat(options: argparse.Namespace) -> None:
         console.print(f"{options.out / name}: {made['rows']:,} problems", soft_wrap=True)
 
 
-DATA_ACTIONS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]] = {
+DATA_ACTIONS: Verbs = {
     "list": (lambda _: None, _list_data),
     "show": (_define_show, _show_data),
     "fermat": (_define_fermat, _make_fermat),

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from placevalue.errors import PlacevalueError
+from placevalue.numerals import shortest_form
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -71,9 +72,7 @@ def shortest(number: str | int | float) -> str:
         >>> shortest(504.0), shortest("14.750"), shortest(1e-05)
         ('504', '14.75', '0.00001')
     """
-    text = format(Decimal(number if isinstance(number, str) else repr(number)), "f")
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return "0" if text == "-0" else text
+    return shortest_form(Decimal(number if isinstance(number, str) else repr(number)))
 
 
 def same_words(question: str) -> str:
