@@ -341,3 +341,8 @@ def test_the_config_chooses_the_class(tmp_path):
 def test_importing_imports_no_optional_package():
     code = "import sys, placevalue.models; sys.exit(bool({'onnx', 'gguf'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_accelerator_is_recorded_by_its_name(monkeypatch):
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda device: f"card {device}")
+    assert models.device_name("cuda:1") == "card cuda:1" and models.device_name("cpu") == "cpu"

@@ -18,6 +18,7 @@ from placevalue.assignments import Assignment, assign_problems
 from placevalue.data import data_sources
 from placevalue.errors import ConfigError, DataError
 from placevalue.evaluation import PREDICTION_RECORD, PREDICTIONS, load_predictions
+from placevalue.models import device_name
 from placevalue.recipes import GenerationConfig
 from placevalue.records import Prediction, PredictionRecord, provenance, write_predictions, write_record
 from placevalue.schemas import find_differences
@@ -100,7 +101,7 @@ def answer_problems(
         predictions_file=PREDICTIONS,
         predictions_sha256=file_sha256,
         override_leakage=bool(assignment.leakage.overridden),
-        provenance=provenance(device),
+        provenance=provenance(device_name(device)),
     )
     write_record(record, out / PREDICTION_RECORD)
     partial.path.unlink()

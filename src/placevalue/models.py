@@ -271,3 +271,13 @@ def is_encoder_decoder(name_or_path: str) -> bool | None:
         return bool(config.is_encoder_decoder)
     except (OSError, ValueError):
         return None
+
+
+def device_name(device: str) -> str:
+    """What an accelerator is called, for records; else the kind of device."""
+    if not device.startswith("cuda"):
+        return device
+    import torch
+
+    name: str = torch.cuda.get_device_name(device)
+    return name

@@ -5,7 +5,7 @@ import inspect
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
@@ -160,6 +160,8 @@ class Recipe:
     """Names in `METHODS`, the one to compare with first."""
     seeds: tuple[int, ...] = (42,)
     """Each method is trained once with each."""
+    ce_weights: dict[str, float] = field(default_factory=dict)
+    """The share of cross-entropy of single methods, where it is not `training.ce_weight`."""
     numbers: NumberSettings = field(default_factory=NumberSettings)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     generation: GenerationConfig = field(default_factory=GenerationConfig)
@@ -167,6 +169,8 @@ class Recipe:
     def __post_init__(self) -> None:
         if not self.methods or not self.seeds:
             raise ConfigError("methods and seeds must name at least one each")
+        if strange := [name for name in self.ce_weights if name not in METHODS]:
+            raise ConfigError(f"ce_weights names {', '.join(strange)}: expected methods, {', '.join(METHODS)}")
         for method in self.methods:
             self.run(method)
 
@@ -174,7 +178,10 @@ class Recipe:
         """The config of one run; the first method and seed where none is named."""
         method = self.methods[0] if method is None else method
         seed = self.seeds[0] if seed is None else seed
-        return TrainConfig(self.model, self.data, method, seed, self.numbers, self.training)
+        training = self.training
+        if method in self.ce_weights:
+            training = replace(training, ce_weight=self.ce_weights[method])
+        return TrainConfig(self.model, self.data, method, seed, self.numbers, training)
 
 
 def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Recipe:
@@ -187,6 +194,11 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
     Example:
         >>> read_recipe("recipes/quick.yaml", ["training.max_steps=20"])  # doctest: +SKIP
     """
+    return make_recipe(read_values(path, overrides), str(path))
+
+
+def read_values(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """The plain values of a YAML file with its overrides, before anything is held against them."""
     import yaml
 
     try:
@@ -199,7 +211,7 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
         raise ConfigError(f"{path}: expected keys and values, such as `model: google/flan-t5-base`")
     for override in overrides:
         _set(values, override)
-    return make_recipe(values, str(path))
+    return values
 
 
 def make_recipe(values: dict[str, Any], source: str = "the recipe") -> Recipe:

@@ -213,20 +213,10 @@ def provenance(device: str | None = None) -> dict[str, Any]:
         "platform": {"system": platform.system(), "machine": platform.machine(), "cpus": os.cpu_count()},
     }
     if device is not None:
-        found["device"] = _device_name(device)
+        found["device"] = device
     if state := git_state():
         found["git"] = state
     return found
-
-
-def _device_name(device: str) -> str:
-    """What an accelerator is called; else the kind of device."""
-    if not device.startswith("cuda"):
-        return device
-    import torch
-
-    name: str = torch.cuda.get_device_name(device)
-    return name
 
 
 def git_state() -> dict[str, Any]:

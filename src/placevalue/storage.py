@@ -73,6 +73,26 @@ def file_hash(path: str | os.PathLike[str]) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+@contextlib.contextmanager
+def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Keep a folder to one process at a time; where that one is killed, the folder is free again.
+
+    Windows has no such locks: there it is the user who must not start two.
+    """
+    path = Path(folder) / ".lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:
+            pass
+        except OSError:
+            raise DataError(f"{folder} is in use by another process: wait for it, or choose another folder") from None
+        yield
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

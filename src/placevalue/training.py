@@ -8,7 +8,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback, set_seed
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainerCallback, set_seed
+from transformers.trainer_callback import ProgressCallback
 
 from placevalue.data import Problem, data_checksum, data_sources, load_data
 from placevalue.encoding import IGNORED, Example, encode_and_count
@@ -24,7 +25,7 @@ from placevalue.errors import TrainingError
 from placevalue.integration import attach
 from placevalue.losses import AggregationLoss
 from placevalue.methods import Method, find_method
-from placevalue.models import load_model, load_tokenizer
+from placevalue.models import device_name, load_model, load_tokenizer
 from placevalue.recipes import TrainConfig
 from placevalue.records import TrainRecord, provenance, write_record
 from placevalue.runfolders import CHECKPOINTS, RECORD, TRAINED_ON, claim_folder, finished_run
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from transformers import Trainer, TrainingArguments
 
 logger = logging.getLogger(__name__)
+Progress = Callable[[int, int], object]
+"""Called with how many steps are done, and how many there are."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,9 @@ class Prepared:
     counts: dict[str, int]
 
 
-def train(config: TrainConfig, folder: str | os.PathLike[str], resume: bool = False) -> TrainRecord:
+def train(
+    config: TrainConfig, folder: str | os.PathLike[str], resume: bool = False, progress: Progress | None = None
+) -> TrainRecord:
     """Train one model, and return the record that now stands in the folder beside it.
 
     A folder that holds the finished run is left as it is. `from_pretrained(folder)` loads what was trained, and so
@@ -60,6 +65,7 @@ def train(config: TrainConfig, folder: str | os.PathLike[str], resume: bool = Fa
         config: What to train, on what, and how.
         folder: Where everything goes.
         resume: Go on from the last checkpoint of a run that was stopped.
+        progress: Called after each step, instead of the bar and the losses that are printed else.
 
     Example:
         >>> train(read_recipe("recipes/quick.yaml").run("agg-before"), "runs/agg-before")  # doctest: +SKIP
@@ -73,6 +79,10 @@ def train(config: TrainConfig, folder: str | os.PathLike[str], resume: bool = Fa
     prepared = prepare(config)
     load = time.monotonic() - began
     trainer = make_trainer(config, prepared, folder)
+    if progress is not None:
+        for printing in (ProgressCallback, PrinterCallback):
+            trainer.remove_callback(printing)
+        trainer.add_callback(_Told(progress))
     with _repeatable(config.training.deterministic):
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     trainer.save_model(str(folder))
@@ -208,6 +218,7 @@ def _arguments(config: TrainConfig, folder: Path) -> "TrainingArguments":
         torch_compile=settings.compile,
         gradient_checkpointing=settings.gradient_checkpointing,
         remove_unused_columns=False,
+        dataloader_pin_memory=torch.cuda.is_available(),
         report_to=[],
     )
 
@@ -245,6 +256,17 @@ class _Clock(TrainerCallback):
     def on_log(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:  # type: ignore[override]
         """Note it."""
         state.log_history[-1]["seconds"] = round(self.before + time.monotonic() - self.began, 3)
+
+
+class _Told(TrainerCallback):
+    """Tells somebody how far the run is."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:  # type: ignore[override]
+        """Tell it."""
+        self.progress(state.global_step, state.max_steps)
 
 
 def _tensorboard(folder: Path) -> list[TrainerCallback]:
@@ -291,7 +313,7 @@ def _record(
         counts=prepared.counts,
         losses=tuple(_finite(row) for row in state.log_history),
         selected=selected,
-        provenance=provenance(str(trainer.args.device)) | {"processes": trainer.args.world_size},
+        provenance=provenance(device_name(str(trainer.args.device))) | {"processes": trainer.args.world_size},
     )
 
 

@@ -45,16 +45,21 @@ def run_evaluate(options: argparse.Namespace) -> None:
         console.print(comparison_table(compare(first, second, options.draws, options.seed), *map(str, options.paths)))
 
 
-def define_train(verb: argparse.ArgumentParser) -> None:
-    """The flags of `train`."""
+def define_recipe(verb: argparse.ArgumentParser) -> None:
+    """The flags of every verb that takes a recipe."""
     verb.formatter_class = argparse.RawDescriptionHelpFormatter
     keys = "\n".join(f"  {key:<34}{sentence}" for key, sentence in field_help(Recipe))
     verb.epilog = f"keys of a recipe, each of which an override can set:\n{keys}"
     verb.add_argument("recipe", type=Path, help="a YAML file, see recipes/")
     verb.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="such as training.learning_rate=1e-5")
+    verb.add_argument("--max-steps", type=int, metavar="N", help="the same as training.max_steps=N")
+
+
+def define_train(verb: argparse.ArgumentParser) -> None:
+    """The flags of `train`."""
+    define_recipe(verb)
     verb.add_argument("--method", choices=list(METHODS), help="the first of the recipe where none is given")
     verb.add_argument("--seed", type=int, help="the first of the recipe where none is given")
-    verb.add_argument("--max-steps", type=int, metavar="N", help="the same as training.max_steps=N")
     verb.add_argument("--out", type=Path, help="where the run goes; runs/RECIPE/METHOD-SEED if not given")
     verb.add_argument("--resume", action="store_true", help="go on from the last checkpoint of a run that was stopped")
     verb.add_argument("--dry-run", action="store_true", help="print the resolved config and stop")
