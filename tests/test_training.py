@@ -99,6 +99,19 @@ def test_the_accuracy_on_dev_is_that_of_greedy_decoding(home, tmp_path, name):
     assert right > 0 and told == pytest.approx(right / len(lines))
 
 
+@pytest.mark.parametrize("name", ["t5-flan", "llama"])
+def test_tokens_are_counted(home, tmp_path, name):
+    counts = train(recipe(home, name, "agg-before", max_steps=1).run(), tmp_path / "run").counts
+    model, tokenizer = pv.from_pretrained(tmp_path / "run")
+    questions, answers = zip(
+        *(line.split(",") for line in (home / "sums.csv").read_text().splitlines()[1:]), strict=True
+    )
+    pairs = pv.encode_pairs(tokenizer, list(questions), list(answers))
+    asked = pv.encode_questions(tokenizer, list(questions))
+    assert counts["question_tokens"] == sum(len(each["input_ids"]) for each in asked)
+    assert counts["answer_tokens"] == sum(label != -100 for each in pairs for label in each["labels"])
+
+
 class TestFolders:
     def test_a_finished_run_is_left_as_it_is(self, home, tmp_path):
         run = recipe(home).run()

@@ -137,17 +137,25 @@ def _encode(
 ) -> tuple[list[Example], dict[str, int]]:
     """The problems as examples, and how many there are and were cut."""
     questions, answers = [each.question for each in problems], [each.answer for each in problems]
-    settings = config.training
+    settings, two_part = config.training, bool(model.config.is_encoder_decoder)
     examples, cut_questions, cut_answers = encode_and_count(
         tokenizer,
         questions,
         answers,
-        bool(model.config.is_encoder_decoder),
+        two_part,
         settings.max_question,
         settings.max_answer,
         plain=not find_method(config.method).digits,
     )
-    return examples, {"problems": len(problems), "cut_questions": cut_questions, "cut_answers": cut_answers}
+    answer_tokens = sum(label != IGNORED for each in examples for label in each["labels"])
+    tokens = sum(len(each["input_ids"]) for each in examples)
+    return examples, {
+        "problems": len(problems),
+        "cut_questions": cut_questions,
+        "cut_answers": cut_answers,
+        "question_tokens": tokens if two_part else tokens - answer_tokens,
+        "answer_tokens": answer_tokens,
+    }
 
 
 def _check_numbers(examples: list[Example], tokenizer: PreTrainedTokenizerBase, source: str) -> None:
