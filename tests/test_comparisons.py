@@ -126,6 +126,11 @@ def test_conclusions_say_no_more_than_the_intervals(tmp_path):
     once = {"digits": {1: right_up_to(asked, 60)}, "pause": {1: right_up_to(asked, 61)}}
     said = conclusion(summarise(load_experiment(make_experiment(tmp_path / "a", once, asked))))
     assert "pause cannot be told from digits" in said and "trained once" in said and "better" not in said
+    alone = conclusion(summarise(load_experiment(make_experiment(tmp_path / "c", {"pause": once["pause"]}, asked))))
+    assert alone.startswith("On mawps:test there is nothing to compare pause with.")
+    apart = {"digits": {1: right_up_to(asked, 20)}, "pause": {1: right_up_to(asked, 90)}}
+    sure = conclusion(summarise(load_experiment(make_experiment(tmp_path / "d", apart, asked))))
+    assert sure.startswith("On mawps:test, pause is better than digits (+35.0 [") and "cannot" not in sure
     rng = np.random.default_rng(0)
     answers = {
         method: {seed: [each["answer"] if rng.random() < rate else "0" for each in asked] for seed in (1, 2, 3, 4)}
@@ -133,9 +138,9 @@ def test_conclusions_say_no_more_than_the_intervals(tmp_path):
     }
     found = load_experiment(make_experiment(tmp_path / "b", answers, asked))
     said = conclusion(summarise(found))
-    assert "agg-before is better than digits by +" in said and "aux-soft is worse than digits by -" in said
+    assert "agg-before is better than digits (+" in said and "aux-soft is worse than digits (−" in said
     assert "pause cannot be told" in said and "4 a method" in said and "missing" not in said
-    assert "agg-before is better than digits by -" in conclusion(summarise(found, metric="cer_written")), (
+    assert "agg-before is better than digits (−" in conclusion(summarise(found, metric="cer_written")), (
         "lower is better"
     )
 

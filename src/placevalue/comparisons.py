@@ -224,8 +224,8 @@ def conclusion(summary: Summary) -> str:
     sure = {method: change for method, change in changes.items() if change.p < SIGNIFICANT}
     open_ = [method for method in changes if method not in sure]
     told = [
-        f"{method} is {'better' if is_gain(change, summary.metric) else 'worse'} than {summary.baseline} by "
-        f"{_points(change)} points"
+        f"{method} is {'better' if is_gain(change, summary.metric) else 'worse'} than {summary.baseline} "
+        f"({_points(change)} points)"
         for method, change in sure.items()
     ]
     unsure = f"{_listed(open_)} cannot be told from {summary.baseline}"
@@ -235,17 +235,19 @@ def conclusion(summary: Summary) -> str:
         spans = ", ".join(f"{method} {_points(changes[method])}" for method in open_)
         first = f"{where}, {unsure}: {spans} points."
     else:
-        first = f"{where}, {'; '.join(told)} (p < {SIGNIFICANT} after Holm)" + (f"; {unsure}." if open_ else ".")
+        first = f"{where}, {'; '.join(told)}, each with p < {SIGNIFICANT} after Holm" + (
+            f"; {unsure}." if open_ else "."
+        )
     return " ".join(filter(None, (first, _coverage(summary), _gaps(summary))))
 
 
 def _points(change: Change) -> str:
     span = "" if change.low is None or change.high is None else f" [{100 * change.low:+.1f}, {100 * change.high:+.1f}]"
-    return f"{100 * change.value:+.1f}{span}"
+    return f"{100 * change.value:+.1f}{span}".replace("-", "−")
 
 
 def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def _coverage(summary: Summary) -> str:

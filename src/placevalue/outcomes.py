@@ -6,7 +6,7 @@ that is not finished is missing, never a zero.
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -63,11 +63,8 @@ class Experiment:
     """In the order of the recipe's methods, then by seed. All answer the same problems in the same order."""
     missing: tuple[str, ...]
     """What is not there and why, a line each."""
-
-    @property
-    def name(self) -> str:
-        """The folder's name."""
-        return self.folder.resolve().name
+    name: str
+    """The folder's name, with its parent's where that is needed to tell it from another."""
 
     @property
     def model(self) -> str:
@@ -129,7 +126,20 @@ def load_experiment(folder: str | os.PathLike[str]) -> Experiment:
         missing += _unstarted(recipe, runs, missing)
     order = [*(recipe.methods if recipe else ()), *sorted({run.method for run in runs})]
     runs.sort(key=lambda run: (order.index(run.method), run.seed))
-    return Experiment(folder, recipe, tuple(runs), tuple(missing))
+    return Experiment(folder, recipe, tuple(runs), tuple(missing), folder.resolve().name)
+
+
+def load_experiments(folders: Sequence[str | os.PathLike[str]]) -> list[Experiment]:
+    """Several experiments, each under a name of its own."""
+    paths = [Path(folder).resolve() for folder in folders]
+    if twice := sorted({str(path) for path in paths if paths.count(path) > 1}):
+        raise DataError(f"{', '.join(twice)} was given twice: give each folder once")
+    names = [path.name for path in paths]
+    found = [load_experiment(folder) for folder in folders]
+    return [
+        replace(each, name=f"{path.parent.name}/{path.name}") if names.count(path.name) > 1 else each
+        for each, path in zip(found, paths, strict=True)
+    ]
 
 
 def _began(path: Path) -> bool:

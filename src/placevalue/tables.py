@@ -15,6 +15,7 @@ from placevalue.errors import ConfigError
 from placevalue.intervals import Interval
 from placevalue.metrics import METRICS
 from placevalue.published import BASELINE, SETS, PublishedRow, published_rows
+from placevalue.published import METHODS as PAPER_METHODS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,6 +28,7 @@ LEGEND = (
     "‡ p < 0.01 after Holm's correction for the methods of a column."
 )
 _TITLES = {"accuracy_paper": "Accuracy", "cer_written": "Character error rate"}
+_FEW = 3  # sets whose intervals a terminal has room for
 _LARGE = 1.0  # points from which on a change is shown darker, as in the paper
 Tone = Literal["plain", "gain", "loss"]
 
@@ -172,7 +174,10 @@ def duration(seconds: float) -> str:
 
 
 def terminal_table(table: PaperTable) -> "Table":
-    """The table for a terminal: gains green, losses red, bold above 1 point; the best of a column underlined."""
+    """The table for a terminal: gains green, losses red, bold above 1 point; the best of a column underlined.
+
+    Intervals stand where they fit: in the mean over sets, and in sets where there are few.
+    """
     from rich.markup import escape
     from rich.table import Table
 
@@ -180,7 +185,9 @@ def terminal_table(table: PaperTable) -> "Table":
         title=escape(f"{table.subtitle}\n{table.title}"),
         caption=f"{LEGEND} Green is better, bold above 1 point, underlined the best.",
     )
-    shown.add_column("")
+    few = table.kinds.count("set") <= _FEW
+    wide = [kind == "mean" or (kind == "set" and few) for kind in table.kinds]
+    shown.add_column("", no_wrap=True)
     for header, kind, count in zip(table.headers, table.kinds, table.counts, strict=True):
         unit = "sets" if kind == "mean" else "n"
         shown.add_column(f"{escape(header)}\n[dim]{unit} = {count:,}[/dim]", justify="right")
@@ -190,18 +197,18 @@ def terminal_table(table: PaperTable) -> "Table":
             shown.add_section()
         label = f"paper: {line.label}" if line.group == "paper" else line.label
         seeds = f"\n[dim]{line.seeds} seed{'s' if line.seeds != '1' else ''}[/dim]" if line.seeds else ""
-        shown.add_row(escape(label) + seeds, *(_styled(entry) for entry in line.entries), line.time)
+        shown.add_row(escape(label) + seeds, *map(_styled, line.entries, wide), line.time)
     return shown
 
 
-def _styled(entry: Entry | None) -> str:
+def _styled(entry: Entry | None, wide: bool) -> str:
     from rich.markup import escape
 
     if entry is None:
         return ""
     style = {"plain": "default", "gain": "green", "loss": "red"}[entry.tone]
     style = ("bold " if entry.large else "") + style + (" underline" if entry.best else "")
-    span = f"\n[dim]{escape(entry.span)}[/dim]" if entry.span else ""
+    span = f"\n[dim]{escape(entry.span)}[/dim]" if wide and entry.span else ""
     return f"[{style}]{escape(entry.text)}[/]{entry.mark}{span}"
 
 
@@ -265,16 +272,21 @@ def _latex_table(table: PaperTable) -> str:
             lines.append(r"\midrule")
         group = line.group
         label = f"paper: {line.label}" if line.group == "paper" else line.label
-        cells = [_tex(label), *(_latex_cell(entry) for entry in line.entries), _tex(line.time)]
-        lines.append(" & ".join(cells) + r" \\")
+        cells = [_tex(label), *(_latex_cell(entry, _is_base(line)) for entry in line.entries)]
+        lines.append(" & ".join([*cells, _tex(line.time)]) + r" \\")
     caption = f"{table.subtitle}. {table.title}. {LEGEND}"
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", rf"\caption{{{_tex(caption)}}}", r"\end{table*}"])
 
 
-def _latex_cell(entry: Entry | None) -> str:
+def _is_base(line: Line) -> bool:
+    """Whether a row is absolute, ours or the paper's."""
+    return line.group == "baseline" or line.label == PAPER_METHODS[BASELINE]
+
+
+def _latex_cell(entry: Entry | None, base: bool) -> str:
     if entry is None:
         return ""
-    colour = _COLOURS.get((entry.tone, entry.large), _BASE_COLOUR if entry.text[0].isdigit() else None)
+    colour = _COLOURS.get((entry.tone, entry.large), _BASE_COLOUR if base else None)
     text = rf"\textbf{{{_tex(entry.text)}}}" if entry.best else _tex(entry.text)
     span = rf" {{\scriptsize {_tex(entry.span)}}}" if entry.span else ""
     return (rf"\cellcolor[HTML]{{{colour}}}" if colour else "") + text + _tex(entry.mark) + span
