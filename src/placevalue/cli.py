@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from placevalue.commands import Verbs, add_verbs, looking, problems, reproducing, running
+from placevalue.commands import Verbs, add_verbs, looking, problems, reporting, reproducing, running
 from placevalue.errors import PlacevalueError
 
 
@@ -30,6 +30,7 @@ VERBS: Verbs = {
     "generate": (running.define_generate, running.run_generate),
     "evaluate": (running.define_evaluate, running.run_evaluate),
     "reproduce": (reproducing.define_reproduce, reproducing.run_reproduce),
+    "report": (reporting.define_report, reporting.run_report),
 }
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ _BLOCK = 2_000_000  # drawn units held in memory at once
 
 Values = NDArray[np.float64]
 Units = NDArray[np.int64]
+Groups = Sequence[tuple[Units, Units]]
+"""Rows, and the number of each row's problem, of every group that a mean is taken over."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,81 @@ def seed_interval(values: Sequence[float]) -> Interval:
     stats: Any = _stats()
     half = stats.t.ppf((1 + COVERAGE) / 2, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
     return Interval(mean, float(mean - half), float(mean + half), len(values))
+
+
+def spread(values: Values, groups: Groups) -> Values | None:
+    """What each problem adds to a mean over groups, `(problems, seeds)`, so that its mean is that of the groups.
+
+    Rows of one problem go together, and a group with few rows counts as much as any other. None without a value.
+
+    Args:
+        values: `(rows, seeds)`, NaN where a row has no value.
+        groups: The rows of each group, and the number of each row's problem.
+    """
+    parts = []
+    present = [(rows[~np.isnan(values[rows]).any(1)], rows, units) for rows, units in groups]
+    for kept, rows, units in present:
+        if len(kept):
+            found = values[kept]
+            parts.append((found - found.mean(0), found.mean(0), units[np.isin(rows, kept)], len(kept)))
+    if not parts:
+        return None
+    problems = np.unique(np.concatenate([units for _, _, units, _ in parts]))
+    added = np.zeros((len(problems), values.shape[1]))
+    for apart, _, units, size in parts:
+        np.add.at(added, np.searchsorted(problems, units), apart * len(problems) / size / len(parts))
+    total: Values = added + np.mean([mean for _, mean, _, _ in parts], axis=0)
+    return total
+
+
+def crossed_interval(values: Values) -> tuple[Interval, float]:
+    """The mean of problems that several seeds answered, sure against other problems and other seeds; and its p.
+
+    Problems and seeds are both drawn from more than there are, so both add to the variance of the mean: that of the
+    problems' means, that of the seeds' means, less what is counted in both. The degrees of freedom are Satterthwaite's,
+    and p is that of a mean of 0. With one seed only the problems count, with one problem only the seeds.
+
+    Args:
+        values: `(problems, seeds)`.
+
+    Example:
+        >>> crossed_interval(np.array([[1.0, 1.0], [0.0, 1.0]]))[0].value
+        0.75
+    """
+    problems, seeds = values.shape
+    mean = float(values.mean())
+    sides = [
+        (side.var(ddof=1) / len(side), len(side) - 1) for side in (values.mean(1), values.mean(0)) if len(side) > 1
+    ]
+    if not sides:
+        return Interval(mean, None, None, values.size), 1.0
+    variance = sum(part for part, _ in sides)
+    if len(sides) == 2:
+        rest = values - values.mean(1, keepdims=True) - values.mean(0) + mean
+        shared = (rest**2).sum() / ((problems - 1) * (seeds - 1)) / values.size
+        variance = max(variance - shared, *(part for part, _ in sides))
+    if variance < 1e-18:  # every value is the same: as often as all signs fall alike
+        return Interval(mean, mean, mean, values.size), 1.0 if abs(mean) < 1e-9 else 2.0 ** (1 - problems)
+    freedom = variance**2 / sum(part**2 / freedom for part, freedom in sides)
+    stats: Any = _stats()
+    half = float(stats.t.ppf((1 + COVERAGE) / 2, freedom) * np.sqrt(variance))
+    p = float(2 * stats.t.sf(abs(mean) / np.sqrt(variance), freedom))
+    return Interval(mean, mean - half, mean + half, values.size), p
+
+
+def holm(chances: Sequence[float]) -> list[float]:
+    """p-values corrected for their number by Holm's steps, in the order given.
+
+    Example:
+        >>> holm([0.04, 0.01])
+        [0.04, 0.02]
+    """
+    found = [0.0] * len(chances)
+    highest = 0.0
+    for rank, index in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
+        highest = max(highest, min(1.0, (len(chances) - rank) * chances[index]))
+        found[index] = highest
+    return found
 
 
 def mcnemar(first: Values, second: Values) -> tuple[float, int, int]:

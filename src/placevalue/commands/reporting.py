@@ -1,0 +1,60 @@
+"""report: experiments as one page, or as tables."""
+
+import argparse
+from pathlib import Path
+
+from placevalue.commands.consoles import make_console
+from placevalue.comparisons import conclusion, summarise
+from placevalue.methods import METHODS
+from placevalue.outcomes import load_experiments
+from placevalue.storage import write_whole
+from placevalue.tables import PERCENTAGES, SHOWN, make_table, terminal_table, to_csv, to_latex, to_markdown
+
+FORMATS = ("html", "terminal", "markdown", "latex", "csv")
+
+
+def define_report(verb: argparse.ArgumentParser) -> None:
+    """The flags of `report`."""
+    verb.add_argument(
+        "folders",
+        nargs="+",
+        type=Path,
+        metavar="FOLDER",
+        help="what `placevalue reproduce` wrote; several in one report",
+    )
+    verb.add_argument("--format", choices=FORMATS, default="html", help="html is a page with charts and predictions")
+    verb.add_argument(
+        "--metric", action="append", choices=PERCENTAGES, metavar="NAME", help=f"{', '.join(SHOWN)} if not given; again"
+    )
+    verb.add_argument("--baseline", choices=list(METHODS), metavar="METHOD", help="digits, else the recipe's first")
+    verb.add_argument("--out", type=Path, metavar="FILE", help="report.html in the first folder; tables are printed")
+
+
+def run_report(options: argparse.Namespace) -> None:
+    """Show experiments in the paper's form: a page, or tables for the terminal, Markdown, LaTeX, CSV."""
+    metrics = options.metric or SHOWN
+    console = make_console()
+    if options.format == "html":
+        from placevalue.reporting import write_report
+
+        out = write_report(options.folders, options.out, options.baseline, metrics)
+        console.print(f"{out}: {out.stat().st_size / 1e6:.1f} MB", soft_wrap=True, markup=False)
+        return
+    found = load_experiments(options.folders)
+    summaries = [summarise(each, options.baseline, metric) for each in found for metric in metrics]
+    tables = [make_table(summary) for summary in summaries]
+    if options.format == "terminal":
+        for table, summary in zip(tables, summaries, strict=True):
+            console.print(terminal_table(table))
+            console.print(conclusion(summary), markup=False)
+        return
+    made = {
+        "markdown": lambda: to_markdown(tables),
+        "latex": lambda: to_latex(tables),
+        "csv": lambda: to_csv(summaries),
+    }
+    text = made[options.format]()
+    if options.out is None:
+        print(text, end="")  # noqa: T201
+    else:
+        write_whole(options.out, text)

@@ -1,0 +1,188 @@
+"use strict";
+(() => {
+  const PAGE = 20;
+  const OUTCOMES = [["", "all"], ["right", "right"], ["wrong", "wrong"], ["fixed", "fixed"], ["broken", "broken"]];
+  const experiments = JSON.parse(document.getElementById("data").textContent);
+  const form = document.getElementById("filters");
+  const fields = ["experiment", "method", "seed", "set", "operation", "outcome", "text"];
+  let page = 0;
+
+  // Text goes into the page as text alone: there is no other way in here.
+  function make(name, kind, text) {
+    const made = document.createElement(name);
+    if (kind) made.className = kind;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+
+  function fill(name, options) {
+    const select = form.elements[name], before = select.value;
+    select.replaceChildren(...options.map(([value, label]) => new Option(label, value)));
+    if (options.some(([value]) => value === before)) select.value = before;
+  }
+
+  const unique = (values) => [...new Set(values)];
+  const current = () => experiments.find((each) => each.name === form.elements.experiment.value) || experiments[0];
+
+  function fillAll() {
+    const shown = current();
+    fill("method", [["", "any"], ...unique(shown.runs.map((run) => run.method)).map((name) => [name, name + (name === shown.baseline ? " (baseline)" : "")])]);
+    fill("seed", [["", "all"], ...unique(shown.runs.map((run) => String(run.seed))).map((seed) => [seed, seed])]);
+    fill("set", [["", "all"], ...shown.sets]);
+    fill("operation", [["", "all"], ...shown.operations.map((name) => [name, name])]);
+  }
+
+  // What a run did with a problem that the baseline, with the same seed, did the other way round.
+  function turn(shown, run, index) {
+    const base = shown.runs.find((each) => each.method === shown.baseline && each.seed === run.seed);
+    if (!base || base === run || base.right[index] === run.right[index]) return "";
+    return run.right[index] === "1" ? "fixed" : "broken";
+  }
+
+  function fits(shown, run, index, outcome) {
+    if (!outcome) return true;
+    if (outcome === "right" || outcome === "wrong") return (run.right[index] === "1") === (outcome === "right");
+    return turn(shown, run, index) === outcome;
+  }
+
+  function find() {
+    const shown = current(), wanted = Object.fromEntries(fields.map((name) => [name, form.elements[name].value]));
+    const seen = shown.runs.filter((run) => !wanted.seed || String(run.seed) === wanted.seed);
+    const judged = seen.filter((run) => !wanted.method || run.method === wanted.method);
+    const set = shown.sets.findIndex(([name]) => name === wanted.set), operation = shown.operations.indexOf(wanted.operation);
+    const text = wanted.text.trim().toLowerCase();
+    const counts = { fixed: 0, broken: 0 }, found = [];
+    for (let index = 0; index < shown.ids.length; index++) {
+      if (set >= 0 && shown.set[index] !== set) continue;
+      if (operation >= 0 && shown.operation[index] !== operation) continue;
+      if (text && ![shown.ids[index], shown.questions ? shown.questions[index] : "", shown.answers[index], ...judged.map((run) => run.texts[index])]
+        .some((each) => each && each.toLowerCase().includes(text))) continue;
+      if (wanted.method) for (const run of judged) { const way = turn(shown, run, index); if (way) counts[way]++; }
+      if (judged.some((run) => fits(shown, run, index, wanted.outcome))) found.push(index);
+    }
+    return { shown, wanted, seen, found, counts };
+  }
+
+  function answer(shown, runs, index) {
+    const right = runs.filter((run) => run.right[index] === "1").length;
+    const made = make("span", `answer ${runs[0].colour} ${2 * right >= runs.length && right ? "right" : "wrong"}`);
+    made.append(make("i"), make("span", "who", runs[0].method));
+    const said = new Map();
+    for (const run of runs) said.set(run.texts[index], (said.get(run.texts[index]) || 0) + 1);
+    const texts = [...said].sort((a, b) => b[1] - a[1]).map(([text, count]) => (text.trim() || "nothing") + (count > 1 && said.size > 1 ? ` ×${count}` : ""));
+    made.append(make("span", "said", texts.join(" · ")));
+    if (runs.length > 1) made.append(make("span", "who", `${right}/${runs.length}`));
+    for (const way of ["fixed", "broken"]) {
+      const count = runs.filter((run) => turn(shown, run, index) === way).length;
+      if (count) made.append(make("span", `turn ${way}`, runs.length > 1 ? `${way} ${count}` : way));
+    }
+    return made;
+  }
+
+  function problem(shown, seen, index, chosen) {
+    const item = make("li"), about = make("p", "about"), answers = make("div", "answers"), gold = make("span");
+    const question = shown.questions && shown.questions[index];
+    item.append(make("p", "question", question || shown.ids[index]));
+    gold.append("answer ", make("b", "", shown.answers[index]));
+    about.append(gold, make("span", "", shown.sets[shown.set[index]][1]));
+    if (shown.operation[index] >= 0) about.append(make("span", "", shown.operations[shown.operation[index]]));
+    if (question) about.append(make("span", "", shown.ids[index]));
+    for (const method of unique(seen.map((run) => run.method))) {
+      const made = answer(shown, seen.filter((run) => run.method === method), index);
+      made.classList.toggle("chosen", method === chosen);
+      answers.append(made);
+    }
+    item.append(about, answers);
+    return item;
+  }
+
+  function show() {
+    const { shown, wanted, seen, found, counts } = find();
+    const pages = Math.max(1, Math.ceil(found.length / PAGE));
+    page = Math.min(Math.max(page, 0), pages - 1);
+    document.getElementById("list").replaceChildren(...found.slice(page * PAGE, (page + 1) * PAGE).map((index) => problem(shown, seen, index, wanted.method)));
+    let told = `${found.length.toLocaleString("en")} of ${shown.ids.length.toLocaleString("en")} problems`;
+    if (wanted.method && wanted.method !== shown.baseline) told += `; against ${shown.baseline}, ${wanted.method} fixed ${counts.fixed} and broke ${counts.broken}` + (wanted.seed ? "" : ", all seeds counted");
+    if (shown.unlisted) told += `; ${shown.unlisted} runs of further seeds are left out of this list`;
+    document.getElementById("count").textContent = told + ".";
+    document.getElementById("page").textContent = `page ${page + 1} of ${pages}`;
+    document.getElementById("previous").disabled = page === 0;
+    document.getElementById("next").disabled = page >= pages - 1;
+  }
+
+  // The filters live in the address, so that a link gives the same view again.
+  function write() {
+    const parts = fields.filter((name) => form.elements[name].value && !(name === "experiment" && experiments.length === 1))
+      .map((name) => `${name}=${encodeURIComponent(form.elements[name].value)}`);
+    if (page) parts.push(`page=${page + 1}`);
+    history.replaceState(null, "", "#" + ["predictions", ...parts].join("&"));
+  }
+
+  function read() {
+    const [place, ...parts] = location.hash.slice(1).split("&");
+    const given = {};
+    for (const part of parts) {
+      const at = part.indexOf("=");
+      try { given[part.slice(0, at)] = decodeURIComponent(part.slice(at + 1)); } catch { /* not one of our links */ }
+    }
+    if (given.theme) document.documentElement.dataset.theme = given.theme;
+    if (place !== "predictions") return false;
+    const set = (name) => {
+      const field = form.elements[name], value = given[name] || "";
+      field.value = value;
+      if (field.tagName === "SELECT" && field.selectedIndex < 0) field.selectedIndex = 0;
+    };
+    set("experiment");
+    fillAll();
+    fields.slice(1).forEach(set);
+    page = Math.max(0, (parseInt(given.page, 10) || 1) - 1);
+    return true;
+  }
+
+  function begin() {
+    fill("experiment", experiments.map((each) => [each.name, each.name]));
+    fill("outcome", OUTCOMES);
+    fillAll();
+    const asked = read();
+    show();
+    if (asked) document.getElementById("predictions").scrollIntoView({ behavior: "instant" });
+    form.addEventListener("input", (event) => { if (event.target.name === "experiment") fillAll(); page = 0; show(); write(); });
+    form.addEventListener("reset", () => setTimeout(() => { fillAll(); page = 0; show(); write(); }));
+    form.addEventListener("submit", (event) => event.preventDefault());
+    const leaf = (by) => () => { page += by; show(); write(); form.scrollIntoView(); };
+    document.getElementById("previous").addEventListener("click", leaf(-1));
+    document.getElementById("next").addEventListener("click", leaf(1));
+    addEventListener("hashchange", () => { if (read()) { show(); document.getElementById("predictions").scrollIntoView(); } });
+  }
+
+  function beginTheme() {
+    const root = document.documentElement;
+    try { if (localStorage.theme && !root.dataset.theme) root.dataset.theme = localStorage.theme; } catch { /* no storage */ }
+    document.getElementById("theme").addEventListener("click", () => {
+      const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+      root.dataset.theme = dark ? "light" : "dark";
+      try { localStorage.theme = root.dataset.theme; } catch { /* no storage */ }
+    });
+  }
+
+  function beginKeys() {
+    for (const key of document.querySelectorAll("[data-key]")) key.addEventListener("click", () => {
+      const on = key.getAttribute("aria-pressed") !== "true";
+      key.setAttribute("aria-pressed", String(on));
+      for (const mark of key.closest("section").querySelectorAll("[data-method]")) if (mark.dataset.method === key.dataset.key) mark.classList.toggle("hidden", !on);
+    });
+  }
+
+  function beginPlace() {
+    const links = [...document.querySelectorAll(".bar nav a")];
+    const watch = new IntersectionObserver((seen) => {
+      for (const each of seen) if (each.isIntersecting) for (const link of links) link.classList.toggle("here", link.getAttribute("href") === "#" + each.target.id);
+    }, { rootMargin: "-20% 0px -70% 0px" });
+    for (const link of links) watch.observe(document.getElementById(link.getAttribute("href").slice(1)));
+  }
+
+  begin();
+  beginTheme();
+  beginKeys();
+  beginPlace();
+})();

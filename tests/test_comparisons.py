@@ -1,0 +1,178 @@
+import shutil
+
+import numpy as np
+import pytest
+
+from experiment_folders import make_experiment, problems, right_up_to
+from placevalue.comparisons import conclusion, summarise
+from placevalue.errors import ConfigError, DataError
+from placevalue.intervals import crossed_interval, holm, spread
+from placevalue.outcomes import load_experiment
+from placevalue.records import TrainRecord, read_record, write_record
+
+ASKED = problems(20)
+
+
+def column(summary, name):
+    index = [each.name for each in summary.columns].index(name)
+    return {row.method: row.cells[index] for row in summary.rows}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    answers = {
+        "untouched": {1: right_up_to(ASKED, 5), 2: right_up_to(ASKED, 6)},
+        "digits": {1: right_up_to(ASKED, 8), 2: right_up_to(ASKED, 10)},
+        "agg-before": {1: right_up_to(ASKED, 12), 2: None},
+    }
+    return make_experiment(tmp_path / "mine", answers, ASKED)
+
+
+def test_an_experiment_is_read_in_the_recipes_order_and_says_what_is_missing(folder):
+    found = load_experiment(folder)
+    assert [(run.method, run.seed) for run in found.runs] == [
+        ("untouched", 1), ("untouched", 2), ("digits", 1), ("digits", 2), ("agg-before", 1),
+    ]  # fmt: skip
+    assert found.missing == ("agg-before-2: not begun",) and found.name == "mine" and found.seeds == [1, 2]
+    (folder / "untouched-2" / "predictions" / "score.json").unlink()
+    assert "untouched-2: no predictions/score.json" in load_experiment(folder).missing
+
+
+def test_scores_and_changes_by_hand(folder):
+    summary = summarise(load_experiment(folder))
+    assert [row.method for row in summary.rows] == ["digits", "untouched", "agg-before"], "the baseline comes first"
+    cells = column(summary, "mawps:test")
+    assert cells["digits"].score.value == pytest.approx(0.45) and cells["digits"].change is None
+    assert cells["untouched"].change.value == pytest.approx(5.5 / 20 - 9 / 20) and cells["untouched"].change.seeds == 2
+    alone = cells["agg-before"]
+    assert alone.score.value == pytest.approx(0.6) and alone.change.seeds == 1
+    assert alone.change.value == pytest.approx(4 / 20), "against the one seed that both have"
+    assert alone.best and not cells["digits"].best
+    assert alone.change.p == pytest.approx(0.125), "exact McNemar of 4 to 0, the larger of the two"
+    assert summary.rows[0].seconds == 60.0 and [each.n for each in summary.columns] == [20, 5, 5, 5, 5]
+
+
+def test_the_first_method_is_the_baseline_where_there_are_no_digits(tmp_path):
+    answers = {"pause": {1: right_up_to(ASKED, 5)}, "agg-after": {1: right_up_to(ASKED, 5)}}
+    found = load_experiment(make_experiment(tmp_path, answers, ASKED))
+    assert summarise(found).baseline == "pause" and summarise(found, "agg-after").rows[0].method == "agg-after"
+    cell = column(summarise(found), "mawps:test")["agg-after"]
+    assert cell.change.p == 1 and cell.change.value == 0 and cell.best
+    with pytest.raises(ConfigError, match="'digits' has no finished run.*pause, agg-after"):
+        summarise(found, "digits")
+    with pytest.raises(ConfigError, match="accuracy_paper"):
+        summarise(found, metric="accuracy")
+
+
+def test_sets_are_averaged_and_a_cell_without_a_value_is_empty(tmp_path):
+    asked = problems(8, "fermat:Original") + problems(4, "fermat:1000+")
+    texts = [each["answer"] for each in asked[:8]] + ["nothing"] * 4
+    answers = {"digits": {1: texts}, "pause": {1: texts[::-1]}}
+    found = load_experiment(make_experiment(tmp_path, answers, asked, train="fermat-templates:train"))
+    summary = summarise(found)
+    assert column(summary, "mean over sets")["digits"].score.value == pytest.approx(0.5)
+    assert summary.columns[2].kind == "mean" and summary.columns[2].n == 2
+    assert column(summarise(found, metric="log_error"), "fermat:1000+")["digits"] is None
+
+
+def test_changed_records_are_refused_all_together(folder):
+    score = folder / "digits-1" / "predictions" / "score.json"
+    score.write_bytes((folder / "digits-2" / "predictions" / "score.json").read_bytes())
+    lines = folder / "untouched-1" / "predictions" / "predictions.jsonl"
+    lines.write_text(lines.read_text().replace("nothing", "12"))
+    with pytest.raises(DataError) as error:
+        load_experiment(folder)
+    for part in ("score.json is of other predictions", "different seeds", "untouched-1", "checksum differs"):
+        assert part in str(error.value)
+
+
+def test_an_edited_training_record_breaks_the_chain(folder):
+    path = folder / "digits-1" / "train.json"
+    record = read_record(path, TrainRecord)
+    path.unlink()
+    write_record(TrainRecord(**{**vars(record), "steps": 99}), path)
+    with pytest.raises(DataError, match="digits-1: prediction.json is of another training"):
+        load_experiment(folder)
+
+
+def test_runs_of_another_recipe_count_as_missing(folder):
+    recipe = folder / "recipe.yaml"
+    recipe.write_text(recipe.read_text() + "training:\n  epochs: 99\n")
+    with pytest.raises(DataError, match="no finished run.*trained by another recipe .training.epochs"):
+        load_experiment(folder)
+
+
+def test_other_problems_and_the_same_run_twice_are_refused(folder, tmp_path):
+    (folder / "recipe.yaml").unlink()
+    other = make_experiment(tmp_path / "other", {"pause": {1: right_up_to(ASKED[:9], 5)}}, ASKED[:9])
+    (other / "pause-1").rename(folder / "pause-1")
+    with pytest.raises(DataError, match="pause-1 and agg-before-1 do not answer the same problems"):
+        load_experiment(folder)
+    (folder / "pause-1").rename(tmp_path / "away")
+    shutil.copytree(folder / "digits-1", folder / "digits-again")
+    with pytest.raises(DataError, match="digits-1 and digits-again are both digits with seed 1"):
+        load_experiment(folder)
+
+
+def test_what_is_no_experiment_is_refused(tmp_path):
+    with pytest.raises(DataError, match="no folder"):
+        load_experiment(tmp_path / "nothing")
+    with pytest.raises(DataError, match="no finished run"):
+        load_experiment(tmp_path)
+
+
+def test_conclusions_say_no_more_than_the_intervals(tmp_path):
+    asked = problems(200)
+    once = {"digits": {1: right_up_to(asked, 60)}, "pause": {1: right_up_to(asked, 61)}}
+    said = conclusion(summarise(load_experiment(make_experiment(tmp_path / "a", once, asked))))
+    assert "pause cannot be told from digits" in said and "trained once" in said and "better" not in said
+    alone = conclusion(summarise(load_experiment(make_experiment(tmp_path / "c", {"pause": once["pause"]}, asked))))
+    assert alone.startswith("On mawps:test there is nothing to compare pause with.")
+    apart = {"digits": {1: right_up_to(asked, 20)}, "pause": {1: right_up_to(asked, 90)}}
+    sure = conclusion(summarise(load_experiment(make_experiment(tmp_path / "d", apart, asked))))
+    assert sure.startswith("On mawps:test, pause is better than digits (+35.0 [") and "cannot" not in sure
+    rng = np.random.default_rng(0)
+    answers = {
+        method: {seed: [each["answer"] if rng.random() < rate else "0" for each in asked] for seed in (1, 2, 3, 4)}
+        for method, rate in (("digits", 0.3), ("agg-before", 0.6), ("pause", 0.3), ("aux-soft", 0.05))
+    }
+    found = load_experiment(make_experiment(tmp_path / "b", answers, asked))
+    said = conclusion(summarise(found))
+    assert "agg-before is better than digits (+" in said and "aux-soft is worse than digits (−" in said
+    assert "pause cannot be told" in said and "4 a method" in said and "missing" not in said
+    assert "agg-before is better than digits (−" in conclusion(summarise(found, metric="cer_written")), (
+        "lower is better"
+    )
+
+
+def test_a_crossed_interval_covers_both_problems_and_seeds():
+    rng = np.random.default_rng(0)
+    inside = {"crossed": 0, "seeds": 0}
+    for _ in range(400):
+        values = rng.normal(0, 1, (60, 1)) + rng.normal(0, 0.15, (1, 5)) + rng.normal(0, 1, (60, 5))
+        found = crossed_interval(values)[0]
+        inside["crossed"] += found.low <= 0 <= found.high
+        only = crossed_interval(values.mean(0, keepdims=True))[0]
+        inside["seeds"] += only.low <= 0 <= only.high
+    assert 0.92 <= inside["crossed"] / 400 <= 0.99 and inside["seeds"] / 400 < 0.9
+
+
+def test_crossed_intervals_at_their_edges():
+    one = crossed_interval(np.array([[0.0], [1.0], [1.0]]))
+    assert one[0].value == pytest.approx(2 / 3) and one[0].low < 0 < 1 < one[0].high
+    assert crossed_interval(np.zeros((4, 2)))[1] == 1.0
+    assert crossed_interval(np.ones((4, 2)))[1] == 2**-3
+    assert crossed_interval(np.ones((1, 1)))[0].low is None
+
+
+def test_spread_keeps_the_mean_over_groups_and_rows_of_a_problem_together():
+    values = np.array([[1.0], [0.0], [1.0], [np.nan]])
+    rows = [(np.array([0, 1]), np.array([0, 1])), (np.array([2, 3]), np.array([0, 1]))]
+    drawn = spread(values, rows)
+    assert drawn.shape == (2, 1) and drawn.mean() == pytest.approx(0.75)
+    assert spread(np.full((2, 1), np.nan), [(np.array([0, 1]), np.array([0, 1]))]) is None
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06]) and holm([]) == []
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
