@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, get_args
 
 from placevalue.commands.consoles import make_console
 from placevalue.commands.running import define_recipe
+from placevalue.comparisons import conclusion, summarise
 from placevalue.errors import PlacevalueError
 from placevalue.experiments import STAGES, Keep, Plan, Tell, prepare_experiment, reproduce
 from placevalue.obstacles import find_obstacles
+from placevalue.outcomes import load_experiment
 from placevalue.recipes import Recipe, make_recipe, read_values, to_yaml
+from placevalue.reporting import write_report
+from placevalue.tables import SHOWN, make_table, terminal_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,6 +34,9 @@ def define_reproduce(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--out", type=Path, help="the folder of the experiment; runs/RECIPE if not given")
     verb.add_argument(
         "--keep", choices=get_args(Keep), default="model", help="what stays of a run (default: %(default)s)"
+    )
+    verb.add_argument(
+        "--beside", nargs="+", type=Path, default=[], metavar="FOLDER", help="experiments that the report shows too"
     )
     verb.add_argument("--dry-run", action="store_true", help="print the plan and every resolved config, and stop")
 
@@ -50,6 +57,12 @@ def run_reproduce(options: argparse.Namespace) -> None:
             reproduce(recipe, folder, options.jobs, options.keep, tell)
     else:
         console.print(f"{folder}: all {len(plan.runs)} runs are there", soft_wrap=True)
+    experiment = load_experiment(folder)
+    for metric in SHOWN:
+        summary = summarise(experiment, metric=metric)
+        console.print(terminal_table(make_table(summary)))
+        console.print(conclusion(summary), markup=False)
+    console.print(f"report: {write_report([folder, *options.beside])}", soft_wrap=True, markup=False)
 
 
 def _recipe(options: argparse.Namespace, folder: Path) -> Recipe:
