@@ -12,9 +12,11 @@ import pytest
 from experiment_folders import make_experiment, problems, right_up_to
 from placevalue import reporting
 from placevalue.breakdowns import LONGEST, answer_length, break_down, loss_curves
+from placevalue.charts import method_class
 from placevalue.cli import main
 from placevalue.errors import DataError
 from placevalue.markup import join, tag
+from placevalue.methods import METHODS
 from placevalue.metrics import read_answer
 from placevalue.outcomes import load_experiment, load_experiments
 from placevalue.reporting import as_script, write_report
@@ -124,6 +126,14 @@ def test_charts_have_both_loss_parts_lengths_places_and_operations(page):
     assert captions == [*points, "Cross-entropy", "Auxiliary loss"]
 
 
+def test_every_method_has_a_colour_of_its_own():
+    colours = [method_class(name) for name in METHODS]
+    style = reporting._read("page.css")
+    assert len(set(colours)) == len(METHODS) and all(
+        f".{name} {{" in style and f"--{name}: " in style for name in colours
+    )
+
+
 def test_breakdowns_by_hand(folder):
     lengths, places, operations = break_down(load_experiment(folder))
     assert lengths.categories == ("2", "3", "4") and sum(lengths.counts) == 60
@@ -225,6 +235,19 @@ def test_a_link_gives_the_same_view_again(browse):
     assert questions == [f"What do {index} and {index} make?" for index in range(30, 36)]
     count, questions = listed(browse("#predictions&experiment=first&method=agg-before&seed=1&outcome=broken"))
     assert count.startswith("1 of 60") and questions == ["What do 3 and 3 make?"]
+
+
+def test_answers_of_all_seeds_stand_together(browse):
+    dom = browse("#predictions&text=What+do+31+and".replace("+", "%20"))
+    assert listed(dom)[0].startswith("1 of 60")
+    chips = [
+        re.sub(r"<[^>]+>", " ", chip).split()
+        for chip in re.findall(r'<span class="answer .*?(?=<span class="answer|</div>)', dom)
+    ]
+    gold = ASKED[31]["answer"]
+    assert chips[0][-4:] == ["digits", "nothing", gold, "1/2"], "the seeds differ: the wrong one said the word nothing"
+    assert chips[1][-5:] == ["agg-before", gold, "2/2", "fixed", "1"]
+    assert chips[2][-3:] == ["aux-soft", "nothing", "broken"], "it wrote nothing, and digits had it with this seed"
 
 
 def test_the_other_filters(browse):

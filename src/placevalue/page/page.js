@@ -65,12 +65,16 @@
 
   function answer(shown, runs, index) {
     const right = runs.filter((run) => run.right[index] === "1").length;
-    const made = make("span", `answer ${runs[0].colour} ${2 * right >= runs.length && right ? "right" : "wrong"}`);
+    const made = make("span", `answer ${runs[0].colour}`), said = new Map();
     made.append(make("i"), make("span", "who", runs[0].method));
-    const said = new Map();
-    for (const run of runs) said.set(run.texts[index], (said.get(run.texts[index]) || 0) + 1);
-    const texts = [...said].sort((a, b) => b[1] - a[1]).map(([text, count]) => (text.trim() || "nothing") + (count > 1 && said.size > 1 ? ` ×${count}` : ""));
-    made.append(make("span", "said", texts.join(" · ")));
+    for (const run of runs) {
+      const text = run.texts[index], known = said.get(text) || { count: 0, right: run.right[index] === "1" };
+      said.set(text, { ...known, count: known.count + 1 });
+    }
+    for (const [text, { count, right: fits }] of [...said].sort((one, other) => other[1].count - one[1].count)) {
+      const times = count > 1 && said.size > 1 ? ` ×${count}` : "";
+      made.append(make("span", `said ${fits ? "right" : "wrong"}`, (text.trim() || "nothing") + times));
+    }
     if (runs.length > 1) made.append(make("span", "who", `${right}/${runs.length}`));
     for (const way of ["fixed", "broken"]) {
       const count = runs.filter((run) => turn(shown, run, index) === way).length;
