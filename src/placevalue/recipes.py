@@ -126,7 +126,7 @@ class TrainConfig:
     """One run of training: everything that its weights depend on."""
 
     model: str
-    """A hub name, a folder, or a name that `placevalue fetch` knows."""
+    """A hub name, a folder, `placevalue-tiny`, or a name that `placevalue fetch` knows."""
     data: DataConfig
     method: str = "digits"
     """A name in `METHODS`."""
@@ -154,7 +154,7 @@ class Recipe:
     """What is compared: one model and data set, several methods and seeds."""
 
     model: str
-    """A hub name, a folder, or a name that `placevalue fetch` knows."""
+    """A hub name, a folder, `placevalue-tiny`, or a name that `placevalue fetch` knows."""
     data: DataConfig
     methods: tuple[str, ...]
     """Names in `METHODS`, the one to compare with first."""
