@@ -19,7 +19,7 @@ SOURCE = ROOT / "src" / "placevalue"
 def rooms():
     """The order of the rooms, from the map in CONTRIBUTING.md; a room of rooms is `data/`, those in it `data/files`."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    return re.findall(r"^    ([a-z_/]+/(?= )|[a-z_/]+(?=\.py ))", text, re.MULTILINE)
+    return re.findall(r"^    ([a-z0-9_/]+/(?= )|[a-z0-9_/]+(?=\.py ))", text, re.MULTILINE)
 
 
 def source(room):

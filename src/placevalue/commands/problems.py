@@ -7,7 +7,7 @@ from typing import Any, get_args, get_type_hints
 
 from placevalue.commands import Verbs, add_verbs
 from placevalue.commands.consoles import make_console
-from placevalue.data import CORPORA, FermatConfig, corpus_licence, load_data, write_fermat
+from placevalue.data import CORPORA, FermatConfig, corpus_licence, data_size, load_data, write_fermat
 
 
 def define_data(verb: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def _list_data(_: argparse.Namespace) -> None:
     for name, corpus in CORPORA.items():
         console.print(f"{corpus.about} ({corpus_licence(name)})", soft_wrap=True)
         for part in corpus.parts:
-            console.print(f"  {f'{name}:{part}':<36}{len(load_data(f'{name}:{part}')):>6,} problems", soft_wrap=True)
+            console.print(f"  {f'{name}:{part}':<36}{data_size(f'{name}:{part}'):>6,} problems", soft_wrap=True)
     console.print("`placevalue data fermat` makes FERMAT's training and dev sets with other settings", soft_wrap=True)
 
 

@@ -2,7 +2,15 @@
 
 from placevalue.data.fermat import FERMAT_SETS, PAPER_SETS
 from placevalue.data.files import read_problems
-from placevalue.data.loading import CORPORA, corpus_licence, data_checksum, data_sources, load_data, load_problems
+from placevalue.data.loading import (
+    CORPORA,
+    corpus_licence,
+    data_checksum,
+    data_size,
+    data_sources,
+    load_data,
+    load_problems,
+)
 from placevalue.data.problems import Problem, to_dataset
 from placevalue.data.templates import FermatConfig, generate_fermat, write_fermat
 
@@ -14,6 +22,7 @@ __all__ = [
     "Problem",
     "corpus_licence",
     "data_checksum",
+    "data_size",
     "data_sources",
     "generate_fermat",
     "load_data",

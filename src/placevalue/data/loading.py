@@ -6,7 +6,9 @@ from functools import cache
 
 from placevalue.data.fermat import FERMAT_SETS, read_fermat
 from placevalue.data.files import READERS, made_from, read_bundled, read_problems
+from placevalue.data.gsm8k import read_gsm8k
 from placevalue.data.mawps import SPLITS, read_mawps
+from placevalue.data.pretraining import ROWS, generate_pretraining
 from placevalue.data.problems import Problem, checksum
 from placevalue.data.templates import SOURCE, FermatConfig, generate_fermat
 from placevalue.errors import ConfigError
@@ -21,15 +23,19 @@ class Corpus:
     parts: tuple[str, ...]
     folder: str
     """Where its files and its licence lie."""
-    source: str
-    """The corpus that the text counts as, to tell what a model has seen."""
+    sources: tuple[str, ...]
+    """The corpora that the text counts as, to tell what a model has seen."""
 
 
 CORPORA = {
-    "mawps": Corpus("MAWPS, a seeded split", tuple(SPLITS), "mawps", "mawps"),
-    "mawps-dedup": Corpus("MAWPS without what a later part asks word for word", tuple(SPLITS), "mawps", "mawps"),
-    "fermat": Corpus("FERMAT's test sets", FERMAT_SETS, "fermat", "fermat"),
-    SOURCE: Corpus("FERMAT's training and dev sets, made from its templates", ("train", "dev"), "fermat", SOURCE),
+    "mawps": Corpus("MAWPS, a seeded split", tuple(SPLITS), "mawps", ("mawps",)),
+    "mawps-dedup": Corpus("MAWPS without what a later part asks word for word", tuple(SPLITS), "mawps", ("mawps",)),
+    "fermat": Corpus("FERMAT's test sets", FERMAT_SETS, "fermat", ("fermat",)),
+    "gsm8k": Corpus("GSM8K's training problems", ("train",), "gsm8k", ("gsm8k",)),
+    "pretraining": Corpus(
+        "GSM8K's questions with gaps, made-up word problems", tuple(ROWS), "gsm8k", ("gsm8k", "word-problems")
+    ),
+    SOURCE: Corpus("FERMAT's training and dev sets, made from its templates", ("train", "dev"), "fermat", (SOURCE,)),
 }
 
 
@@ -64,7 +70,8 @@ def load_problems(
 def load_data(spec: str | os.PathLike[str]) -> list[Problem]:
     """Problems by one string: `mawps:train`, `mawps-dedup:test`, `fermat:1000+`, or a `.jsonl` or `.csv` file.
 
-    `fermat-templates:train` and `:dev` are made when they are asked for, as `FermatConfig()` says.
+    `fermat-templates:train` and `:dev` are made when they are asked for, as `FermatConfig()` says, and so are
+    `pretraining:train` and `:dev`, what the bundled model was pre-trained on. `gsm8k:train` is all there is of it.
 
     Example:
         >>> len(load_data("fermat:Original"))
@@ -76,6 +83,10 @@ def load_data(spec: str | os.PathLike[str]) -> list[Problem]:
     corpus, part = named
     if corpus == SOURCE:
         return list(_generated()[part])
+    if corpus == "pretraining":
+        return list(_pretraining(part))
+    if corpus == "gsm8k":
+        return read_gsm8k()
     if corpus == "fermat":
         return load_problems("fermat", set=part)
     return load_problems("mawps", split=part, deduplicated=corpus == "mawps-dedup")
@@ -84,6 +95,11 @@ def load_data(spec: str | os.PathLike[str]) -> list[Problem]:
 @cache
 def _generated() -> dict[str, list[Problem]]:
     return generate_fermat(FermatConfig())
+
+
+@cache
+def _pretraining(part: str) -> list[Problem]:
+    return list(generate_pretraining(part))
 
 
 def data_sources(spec: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -95,8 +111,16 @@ def data_sources(spec: str | os.PathLike[str]) -> tuple[str, ...]:
     """
     named = _named(spec)
     if named is not None:
-        return (CORPORA[named[0]].source,)
+        return CORPORA[named[0]].sources
     return made_from(spec) or (f"file:{file_hash(spec)[:12]}",)
+
+
+def data_size(spec: str | os.PathLike[str]) -> int:
+    """How many problems there are; what is made when it is asked for need not be made for this."""
+    named = _named(spec)
+    if named is not None and named[0] == "pretraining":
+        return ROWS[named[1]]
+    return len(load_data(spec))
 
 
 def data_checksum(spec: str | os.PathLike[str]) -> str:
