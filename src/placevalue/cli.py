@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from placevalue.commands import Verbs, add_verbs, looking, problems, running
+from placevalue.commands import Verbs, add_verbs, looking, problems, running, sweeping
 from placevalue.errors import PlacevalueError
 
 
@@ -29,6 +29,7 @@ VERBS: Verbs = {
     "train": (running.define_train, running.run_train),
     "generate": (running.define_generate, running.run_generate),
     "evaluate": (running.define_evaluate, running.run_evaluate),
+    "sweep": (sweeping.define_sweep, sweeping.run_sweep),
 }
 
 if __name__ == "__main__":
