@@ -14,7 +14,7 @@ import pytest
 from optuna.trial import TrialState
 
 import placevalue as pv
-from placevalue import studies, sweeps
+from placevalue import metrics, studies, sweeps
 from placevalue.cli import main
 from placevalue.data import loading
 from placevalue.errors import ConfigError, PlacevalueError
@@ -116,6 +116,12 @@ class TestSearches:
             assert fault in str(error.value)
         with pytest.raises(ConfigError, match="'nothing' is unknown"):
             plan_sweep(make_recipe(values), method="nothing")
+
+    def test_what_scores_need_is_missed_before_anything_runs(self, recipe, monkeypatch):
+        monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
+        metrics._levenshtein.cache_clear()
+        with pytest.raises(ConfigError, match="rapidfuzz is missing"):
+            plan_sweep(recipe, method="aux-soft")
 
     def test_names_and_overrides_read_back(self, home):
         assert name_values({CE: 0.45, "data.train": "a/b c.csv"}) == "ce_weight=0.45,train=a-b-c.csv"

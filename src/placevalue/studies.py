@@ -62,24 +62,33 @@ def open_storage(storage: str) -> Any:
     """
     try:
         from optuna import storages
-        from optuna.exceptions import StorageInternalError
         from optuna.storages import journal
-        from sqlalchemy.exc import SQLAlchemyError
     except ImportError as error:
         raise PlacevalueError(f"a sweep needs optuna: pip install 'placevalue[sweep]' ({error})") from None
     scheme, separator, rest = storage.partition("://")
+    if not separator:
+        Path(storage).parent.mkdir(parents=True, exist_ok=True)
+        return storages.JournalStorage(journal.JournalFileBackend(storage))
     try:
-        if not separator:
-            Path(storage).parent.mkdir(parents=True, exist_ok=True)
-            return storages.JournalStorage(journal.JournalFileBackend(storage))
         if scheme.startswith("redis"):
             return storages.JournalStorage(journal.JournalRedisBackend(storage))
         if scheme == "grpc":
             host, _, port = rest.strip("/").partition(":")
             return storages.GrpcStorageProxy(host=host, port=int(port or 13000))
-        return storages.RDBStorage(storage)
-    except (ImportError, ValueError, SQLAlchemyError, StorageInternalError) as error:
+        return _open_database(storage)
+    except (ImportError, ValueError) as error:
         raise ConfigError(f"the storage {storage!r} cannot be used: {' '.join(str(error).split())}") from None
+
+
+def _open_database(url: str) -> Any:
+    from optuna.exceptions import StorageInternalError
+    from optuna.storages import RDBStorage
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        return RDBStorage(url)
+    except (SQLAlchemyError, StorageInternalError) as error:
+        raise ValueError(error) from None
 
 
 def open_study(storage: str, name: str, setup: Mapping[str, Any], higher: bool) -> Any:

@@ -21,7 +21,7 @@ from placevalue.evaluation import PREDICTION_RECORD, evaluate, load_predictions
 from placevalue.figures import draw_sweep
 from placevalue.generation import generate
 from placevalue.methods import METHODS
-from placevalue.metrics import METRICS
+from placevalue.metrics import METRICS, metric_values, read_answer
 from placevalue.models import load_config
 from placevalue.recipes import GenerationConfig, Recipe, TrainConfig
 from placevalue.records import SweepRecord, TrainRecord, provenance, record_hash, write_record
@@ -130,6 +130,7 @@ def plan_sweep(
     if recipe.data.dev is None:
         faults.append("data.dev is missing: values are chosen by dev alone, never by test")
     _check(load_config, recipe.model, faults)
+    _check(lambda answer: metric_values([read_answer(answer, answer)]), "1", faults)  # what scores need is installed
     trained = [value for search in found if search.path == "data.train" for value in search.values]
     specs = dict.fromkeys(spec for spec in (recipe.data.train, recipe.data.dev, *trained) if spec is not None)
     checksums = {spec: _check(data_checksum, spec, faults) for spec in specs}
