@@ -191,7 +191,8 @@ class TestBest:
         assert len(asked) == len(set(asked)) == len(record.trials) == record.planned == 12
         assert record.best["overrides"] == [
             "training.ce_weight=0.5", "training.batch_size=2", "training.schedule=linear"]  # fmt: skip
-        assert (tmp_path / "sweep.svg").read_text().count('id="axes_') == 3
+        picture = (tmp_path / "sweep.svg").read_text()
+        assert picture.count('id="axes_') == 3 and "<!-- constant -->" in picture
 
     def test_tpe_is_the_same_every_time_and_goes_towards_the_best(self, recipe, tmp_path, told):
         told(lambda config: 1 - abs(config.training.ce_weight - 0.7))

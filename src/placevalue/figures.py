@@ -178,9 +178,9 @@ def _draw_field(record: SweepRecord, field: str, axis: Any) -> None:
         axis.plot(sorted(means), [sum(means[x]) / len(means[x]) for x in sorted(means)], color="tab:blue", label="mean")
     chosen = best["values"][field]
     axis.plot(place(chosen), 100 * best["value"], ls="", marker="*", ms=13, color="tab:red", label=f"best: {chosen}")
-    if not ordered:
-        axis.set_xticks(range(len(listed)), [str(value) for value in listed])
     axis.set(xlabel=field, xscale="log" if search.get("log") else "linear")
+    if not ordered:  # behind the scale, which has ticks of its own
+        axis.set_xticks(range(len(listed)), [str(value) for value in listed])
     axis.grid(alpha=0.3)
 
 
