@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from placevalue.commands import Verbs, add_verbs, looking, problems, reporting, reproducing, running
+from placevalue.commands import Verbs, add_verbs, looking, problems, reporting, reproducing, running, sweeping
 from placevalue.errors import PlacevalueError
 
 
@@ -31,6 +31,7 @@ VERBS: Verbs = {
     "evaluate": (running.define_evaluate, running.run_evaluate),
     "reproduce": (reproducing.define_reproduce, reproducing.run_reproduce),
     "report": (reporting.define_report, reporting.run_report),
+    "sweep": (sweeping.define_sweep, sweeping.run_sweep),
 }
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
-"""Figures of the number space, as PNG and SVG, from records alone but for the map, which needs the embeddings."""
+"""Figures of the number space and of sweeps, from records alone but for the map, which needs the embeddings."""
 
+import io
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,10 @@ from torch import Tensor
 
 from placevalue.aggregation import EASE
 from placevalue.neighbours import natural_neighbours, number_vectors
+from placevalue.records import SweepRecord
+from placevalue.storage import write_whole
+
+logger = logging.getLogger(__name__)
 
 
 def draw_all(
@@ -128,6 +134,54 @@ def draw_carry(stem: Path) -> list[Path]:
     axes.legend(fontsize=8)
     axes.grid(alpha=0.3)
     return _save(figure, stem)
+
+
+def draw_sweep(record: SweepRecord, path: Path) -> bool:
+    """The scores of a sweep against each searched field; whether there was anything to draw, and to draw with."""
+    if not record.trials:
+        return False
+    try:
+        plots = _plots()
+    except ImportError:
+        logger.warning("there is no plot without matplotlib: start the sweep again where it is, and it only draws")
+        return False
+    fields = list(record.config["search"])
+    figure, axes = plots.subplots(1, len(fields), figsize=(1 + 4 * len(fields), 3.6), squeeze=False, sharey=True)
+    for axis, field in zip(axes[0], fields, strict=True):
+        _draw_field(record, field, axis)
+    axes[0][0].set_ylabel(f"{record.config['metric'].replace('_', ' ')} on {record.config['data']['dev']}")
+    axes[0][0].legend(fontsize=8)
+    picture = io.StringIO()
+    figure.savefig(picture, format="svg", bbox_inches="tight", metadata={"Date": None})
+    plots.close(figure)
+    write_whole(path, picture.getvalue())
+    return True
+
+
+def _draw_field(record: SweepRecord, field: str, axis: Any) -> None:
+    """Seeds as points, the best trial as a star; a line through the means of all trials with the same value."""
+    search, best = record.config["search"][field], record.best
+    assert best is not None
+    listed = search.get("values", [])
+    ordered = all(isinstance(value, int | float) and not isinstance(value, bool) for value in listed)
+    place = (lambda value: value) if ordered else listed.index
+    points = [
+        (place(trial["values"][field]), 100 * score["value"])
+        for trial in record.trials
+        for score in trial["scores"].values()
+    ]
+    means: dict[Any, list[float]] = {}
+    for x, score in points:
+        means.setdefault(x, []).append(score)
+    axis.plot(*zip(*points, strict=True), ls="", marker="o", ms=4, alpha=0.5, label="a seed")
+    if listed or len(record.config["search"]) == 1:
+        axis.plot(sorted(means), [sum(means[x]) / len(means[x]) for x in sorted(means)], color="tab:blue", label="mean")
+    chosen = best["values"][field]
+    axis.plot(place(chosen), 100 * best["value"], ls="", marker="*", ms=13, color="tab:red", label=f"best: {chosen}")
+    axis.set(xlabel=field, xscale="log" if search.get("log") else "linear")
+    if not ordered:  # behind the scale, which has ticks of its own
+        axis.set_xticks(range(len(listed)), [str(value) for value in listed])
+    axis.grid(alpha=0.3)
 
 
 _HEAD = """# The number space of real models

@@ -243,8 +243,6 @@ def _listed(value: Any) -> Any:
 
 
 def _set(values: dict[str, Any], override: str) -> None:
-    import yaml
-
     path, equals, text = override.partition("=")
     if not equals or not path:
         raise ConfigError(f"{override!r}: expected key=value, such as training.learning_rate=1e-5")
@@ -254,10 +252,17 @@ def _set(values: dict[str, Any], override: str) -> None:
         place = place.setdefault(parent, {})
         if not isinstance(place, dict):
             raise ConfigError(f"{override!r}: {parent} has no keys of its own")
+    place[last] = parse_value(text, override)
+
+
+def parse_value(text: str, source: str) -> Any:
+    """A value as people write it in a recipe or behind an equals sign; `source` is named where it is none."""
+    import yaml
+
     try:
-        place[last] = yaml.load(text, Loader=_loader())
+        return yaml.load(text, Loader=_loader())
     except yaml.YAMLError as error:
-        raise ConfigError(f"{override!r}: the value is not YAML: {' '.join(str(error).split())}") from None
+        raise ConfigError(f"{source!r}: the value is not YAML: {' '.join(str(error).split())}") from None
 
 
 def _loader() -> Any:

@@ -21,7 +21,7 @@ from placevalue.errors import DataError
 from placevalue.schemas import find_faults, plain
 from placevalue.storage import file_hash, read_json, read_json_lines, write_json, write_whole
 
-_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "peft", "accelerate", "rapidfuzz", "scipy")
+_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "peft", "accelerate", "rapidfuzz", "scipy", "optuna")
 _OUTPUTS = ("results", "benchmarks/records")
 _FAULTS_SHOWN = 8
 
@@ -125,7 +125,23 @@ class ScoreRecord(_Record):
     provenance: dict[str, Any]
 
 
-R = TypeVar("R", TrainRecord, PredictionRecord, ScoreRecord)
+@dataclass(frozen=True)
+class SweepRecord(_Record):
+    """A search for the best values of some fields, by scores on dev; written again as its trials finish."""
+
+    schema: ClassVar[str] = "placevalue/sweep/1"
+    config: dict[str, Any]
+    """The resolved recipe with its method and seeds, what is searched, by which sampler, metric and data."""
+    planned: int
+    """How many trials there are to be."""
+    trials: tuple[dict[str, Any], ...]
+    """The finished ones: their values, the score of each seed with its interval, and the mean over seeds."""
+    best: dict[str, Any] | None
+    """The trial with the best mean, and its values as overrides; none while no trial is finished."""
+    provenance: dict[str, Any]
+
+
+R = TypeVar("R", TrainRecord, PredictionRecord, ScoreRecord, SweepRecord)
 
 
 def record_hash(record: _Record) -> str:
@@ -138,14 +154,14 @@ def _hash(values: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def write_record(record: _Record, path: str | os.PathLike[str]) -> str:
+def write_record(record: _Record, path: str | os.PathLike[str], growing: bool = False) -> str:
     """Write a record with its hash, whole or not at all, and return the hash of the record that now stands there.
 
-    A different record is never overwritten. One that differs only in when, where and how fast it was made is the
-    same: the older one stays.
+    A different record is never overwritten, but where it is `growing`. One that differs only in when, where and how
+    fast it was made is the same: the older one stays.
     """
     path = Path(path)
-    if path.exists():
+    if path.exists() and not growing:
         found = _read(path, type(record))
         mine, theirs = record.to_dict(), found.to_dict()
         if changed := [key for key in mine if key not in ("provenance", "durations") and mine[key] != theirs[key]]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from placevalue.intervals import PairedTest
 from placevalue.metrics import METRICS
-from placevalue.records import ScoreRecord
+from placevalue.records import ScoreRecord, SweepRecord
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -92,4 +92,26 @@ def count_table(counts: Mapping[str, int], title: str) -> "Table":
     if len(sets) > 1:
         table.add_section()
         table.add_row("all sets", *(f"{count:,}" for count in totals.values()))
+    return table
+
+
+def sweep_table(record: SweepRecord, title: str) -> "Table":
+    """One line for each trial: its values, the score of each seed in percent with its interval, their mean."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    config = record.config
+    arrow = _ARROWS[METRICS[config["metric"]].direction]
+    table = Table(title=escape(title), caption=f"on {escape(config['data']['dev'])}; 95% intervals over its problems")
+    for path in config["search"]:
+        table.add_column(path.rpartition(".")[2])
+    for seed in config["seeds"]:
+        table.add_column(f"seed {seed}", justify="right")
+    table.add_column(f"mean {config['metric'].replace('_', ' ')} {arrow}", justify="right")
+    for trial in record.trials:
+        values = [escape(str(value)) for value in trial["values"].values()]
+        seeds = [_cell(config["metric"], score) for score in trial["scores"].values()]
+        is_best = record.best is not None and trial["values"] == record.best["values"]
+        mean = f"{100 * trial['value']:.1f}"
+        table.add_row(*values, *seeds, f"[bold]{mean}[/bold]" if is_best else mean)
     return table
