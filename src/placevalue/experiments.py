@@ -5,6 +5,7 @@ An experiment is a folder: `recipe.yaml`, and for each run `METHOD-SEED/` with `
 moment and started again, and goes on with what is left.
 """
 
+import gc
 import logging
 import os
 import shutil
@@ -23,13 +24,13 @@ from placevalue.generation import generate
 from placevalue.obstacles import WEIGHTS, find_obstacles
 from placevalue.recipes import Recipe, TrainConfig, to_yaml
 from placevalue.records import PredictionRecord, ScoreRecord, TrainRecord, read_record, record_hash
-from placevalue.runfolders import CHECKPOINTS, CONFIG, RECORD, SEEN
+from placevalue.runfolders import ANSWERS, CHECKPOINTS, CONFIG, RECIPE, RECORD, SEEN
 from placevalue.schemas import find_differences
 from placevalue.storage import locked, read_json, write_whole
 from placevalue.workers import run_at_once
 
 logger = logging.getLogger(__name__)
-RECIPE, ANSWERS, STALE, LOGS = "recipe.yaml", "predictions", "stale", "logs"
+STALE, LOGS = "stale", "logs"
 STAGES = ("train", "generate", "evaluate")
 COMPARED_WITH = "untouched"
 Keep = Literal["everything", "model", "records"]
@@ -217,6 +218,7 @@ def finish_run(run: Run, recipe: Recipe, keep: Keep, tell: Tell) -> None:
         )
     if "train" in run.todo:
         train(run.config, run.folder, resume=True, progress=partial(tell, run.name, "train"))
+        gc.collect()  # Trainer's circles would hold the model in memory beside the next one
     if keep != "everything":
         shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
     if "generate" in run.todo:

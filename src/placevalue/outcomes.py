@@ -16,10 +16,8 @@ from placevalue.intervals import Values
 from placevalue.metrics import Answered, metric_values, read_answer
 from placevalue.recipes import Recipe, read_recipe
 from placevalue.records import Prediction, PredictionRecord, ScoreRecord, TrainRecord, read_record, record_hash
-from placevalue.runfolders import CHECKPOINTS, CONFIG, RECORD
+from placevalue.runfolders import ANSWERS, CHECKPOINTS, CONFIG, RECIPE, RECORD
 from placevalue.schemas import find_differences
-
-RECIPE, PREDICTED = "recipe.yaml", "predictions"
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ def load_experiment(folder: str | os.PathLike[str]) -> Experiment:
     missing: list[str] = []
     faults: list[str] = []
     for path in sorted(each for each in folder.iterdir() if each.is_dir() and _began(each)):
-        wanted = (RECORD, f"{PREDICTED}/{PREDICTION_RECORD}", f"{PREDICTED}/{SCORE_RECORD}")
+        wanted = (RECORD, f"{ANSWERS}/{PREDICTION_RECORD}", f"{ANSWERS}/{SCORE_RECORD}")
         if absent := [name for name in wanted if not (path / name).exists()]:
             missing.append(f"{path.name}: no {', '.join(absent)}")
             continue
@@ -143,13 +141,13 @@ def load_experiments(folders: Sequence[str | os.PathLike[str]]) -> list[Experime
 
 
 def _began(path: Path) -> bool:
-    return any((path / name).exists() for name in (RECORD, CONFIG, CHECKPOINTS, PREDICTED))
+    return any((path / name).exists() for name in (RECORD, CONFIG, CHECKPOINTS, ANSWERS))
 
 
 def _load_run(path: Path) -> Run:
     train = read_record(path / RECORD, TrainRecord)
-    score = read_record(path / PREDICTED / SCORE_RECORD, ScoreRecord)
-    predicted = load_predictions(path / PREDICTED)
+    score = read_record(path / ANSWERS / SCORE_RECORD, ScoreRecord)
+    predicted = load_predictions(path / ANSWERS)
     prediction = predicted.record
     assert prediction is not None
     links = {

@@ -14,7 +14,8 @@ from placevalue.storage import read_json, write_json
 
 logger = logging.getLogger(__name__)
 SEEN = "checksums"  # the key of what the data was when the run began
-RECORD, CONFIG, CHECKPOINTS = "train.json", "run.json", "checkpoints"
+RECORD, CONFIG, CHECKPOINTS, ANSWERS = "train.json", "run.json", "checkpoints", "predictions"
+RECIPE = "recipe.yaml"  # beside the folders of the runs that it asks for
 TRAINED_ON = "placevalue_trained_on"
 """The key of a model's own config that says which corpora its weights have seen."""
 
