@@ -202,8 +202,6 @@ EQUATIONS: dict[str, Callable[[Draw], Numbers]] = {
 `/` shares an amount among a count, `:` asks how often one amount goes into another.
 """
 
-COUNT_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-
 
 def write_decimal(value: int, decimals: int, padded: bool = False) -> str:
     """Units of ten to the minus `decimals` as people write them; `padded` keeps zeros at the end.
