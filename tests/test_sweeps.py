@@ -363,9 +363,11 @@ class TestVerb:
         assert "holds another sweep" in capsys.readouterr().err
 
     def test_a_dry_run_shows_the_plan_and_does_nothing(self, home, tmp_path, capsys):
-        assert main(["sweep", str(home / "toy.yaml"), "--method", "aux-soft", "--out", str(tmp_path / "o"), "--dry-run"]) == 0  # fmt: skip
+        command = ["sweep", str(home / "toy.yaml"), "data.train=mawps:train", "--method", "aux-soft", "--dry-run"]
+        assert main([*command, "--out", str(tmp_path / "o")]) == 0
         printed = capsys.readouterr().out
         assert "# 9 trials of 2 runs each" in printed and "ce_weight=0.55" in printed and not (tmp_path / "o").exists()
+        assert "mawps:train: " in printed  # and no tram
 
     def test_without_optuna_it_says_what_to_install(self, home, tmp_path, monkeypatch, capsys):
         monkeypatch.setitem(sys.modules, "optuna", None)

@@ -136,9 +136,10 @@ def claim_trial(study: Any, searches: Sequence[Search], sampler: Sampler, trials
             return None
         mine = _ask(study, searches, seed) if free is None else _start(study, searches, free)
         before = [trial for trial in _look(study)[0] if trial.number < mine.trial.number]
-        if sampler == "tpe" and free is None and len(before) < trials:
+        enough = sampler == "tpe" and len(before) >= trials
+        if free is None and not enough:
             return _wait(study, mine)
-        if len(before) < trials and not any(_key(trial) == _dumps(mine.values) for trial in before):
+        if not enough and not any(_key(trial) == _dumps(mine.values) for trial in before):
             return mine
         mine.give_up()
 
