@@ -14,4 +14,4 @@ def make_console(record: bool = False) -> "Console":
         from rich.console import Console
     except ImportError:
         raise PlacevalueError("the command line needs rich: pip install 'placevalue[cli]'") from None
-    return Console(highlight=False, record=record)
+    return Console(highlight=False, record=record, emoji=False)

@@ -41,7 +41,7 @@ def _show_data(options: argparse.Namespace) -> None:
     problems = load_data(options.data)
     for problem in problems[: max(options.rows, 0)]:
         for name, value in asdict(problem).items():
-            console.print(f"{name:<10}{value}", markup=False, emoji=False, soft_wrap=True)
+            console.print(f"{name:<10}{value}", markup=False, soft_wrap=True)
         console.print()
     console.print(f"{len(problems):,} problems", soft_wrap=True)
 

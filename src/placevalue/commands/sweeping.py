@@ -72,8 +72,8 @@ def run_sweep(options: argparse.Namespace) -> None:
     if (missing := record.planned - len(record.trials)) > 0:
         console.print(f"{missing} of {record.planned} trials are running elsewhere: start again when they are done")
     if record.best is not None:
-        console.print(f"best: {' '.join(record.best['overrides'])}", markup=False, emoji=False, soft_wrap=True)
-    console.print(f"wrote {out}", markup=False, emoji=False, soft_wrap=True)
+        console.print(f"best: {' '.join(record.best['overrides'])}", markup=False, soft_wrap=True)
+    console.print(f"wrote {out}", markup=False, soft_wrap=True)
 
 
 def _hush() -> None:
@@ -91,7 +91,7 @@ def _show_plan(plan: "SweepPlan", out: Path, console: "Console") -> None:
     text = to_yaml(plan.setup) + f"# {plan.trials} trials of {len(plan.seeds)} runs each go to {out}"
     if plan.sampler == "grid":
         text += "".join(f"\n#   {name_values(point)}" for point in grid_points(plan.searches))
-    console.print(text, markup=False, emoji=False, soft_wrap=True)
+    console.print(text, markup=False, soft_wrap=True)
 
 
 class _Bar:
