@@ -129,8 +129,9 @@ class AggregationLoss:
         aux, found = (numbers.by_target(each, len(labels), losses.dtype) for each in (aux, numbers.valid))
         sums = torch.stack([ce, tokens, aux, found]).detach().sum(1)
         self._note(sums)
-        rest = 1 - self.ce_weight
-        total = (ce * (1 - rest * found.clamp(max=1)) + aux * (rest * tokens / found.clamp(min=1))).sum()
+        # Each token of a target counts alike, and in one without numbers AUX has no share.
+        mean, share = aux * (tokens / found.clamp(min=1)), (1 - self.ce_weight) * found.clamp(max=1)
+        total = torch.lerp(ce, mean, share).sum()
         items = sums[1] if num_items_in_batch is None else num_items_in_batch
         if isinstance(items, Tensor):
             # Where Trainer spreads one process over several devices, it gives one count for each.
@@ -159,7 +160,7 @@ class AggregationLoss:
             return numbers, self._hard(numbers, numbers.read(likeliest.unsqueeze(-1)).squeeze(-1))
         with torch.no_grad():
             rows = self._digit_rows().to(log_probs.dtype)
-            costs = _compare(numbers, rows, self.decimals, self.aggregation, self.linear)
+            costs = _compare(rows, numbers, self.decimals, self.aggregation, self.linear)
         return numbers, _expected(numbers, costs, numbers.read(log_probs))
 
     def _hard(self, numbers: Numbers, likeliest: Tensor) -> Tensor:
@@ -202,7 +203,7 @@ class AggregationLoss:
             )
 
 
-def _compare(numbers: Numbers, rows: Tensor, decimals: str, aggregation: Aggregation, linear: bool) -> Tensor:
+def _compare(rows: Tensor, numbers: Numbers, decimals: str, aggregation: Aggregation, linear: bool) -> Tensor:
     """How far off the number would be for each choice at each of its tokens: `(lines, width, CHOICES)`.
 
     Distances are in units of the digit embeddings' own spread, so that their size does not matter.

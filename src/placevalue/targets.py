@@ -107,10 +107,9 @@ def _read_lines(lines: Tensor, ids: NumberIds) -> tuple[Tensor, Tensor, Tensor, 
     found = lines.unsqueeze(-1) == known
     marks = found.float() @ constant(torch.tensor, _table(ids), lines.device)
     _, _, _, close, opens, part, _ = marks.unbind(-1)
-    stop = (part == 0).long()
-    stops = stop.cumsum(1)
+    stops = (part == 0).cumsum(1)
     # From an open marker on, as long as no other token that is no part of a number has come before.
-    members = (stops.unsqueeze(2) == (stops - stop).unsqueeze(1)) * opens.unsqueeze(2) * (part + close).unsqueeze(1)
+    members = (stops.unsqueeze(2) == (stops - close).unsqueeze(1)) * opens.unsqueeze(2) * (part + close).unsqueeze(1)
     counts = members @ marks
     valid = torch.minimum(counts[..., 0], counts[..., -1]) > 0
     return marks, found[..., : CHOICES - 1], members * valid.unsqueeze(2), valid
@@ -149,7 +148,7 @@ def make_variants(numbers: Numbers, decimals: str) -> Variants:
     kept = torch.stack([written, ended], 2)
     leading = (kept.flatten(1, 2) @ whole.unsqueeze(-1)).view(*digit.shape, 2)
     kind = constant(torch.tensor, (0,) * 10 + (1,) * (CHOICES - 10), device)
-    leading, mask = leading.long()[..., kind], (kept > 0)[:, :, kind]
+    leading, mask = (each.index_select(2, kind) for each in (leading.long(), kept > 0))
     places = leading.unsqueeze(-1) - (rank + 1).long()[:, None, None, :]
     choice = constant(torch.arange, CHOICES, device)
     worth = torch.where(here[:, None, :], choice[:, None], values.long()[:, None, None, :])
