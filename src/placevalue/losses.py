@@ -230,8 +230,9 @@ def _expected(numbers: Numbers, costs: Tensor, log_probs: Tensor) -> Tensor:
     """Half the binary logarithm of one plus the expected squared distance: `(lines, numbers)`."""
     listed = log_probs.exp()
     rest = torch.relu(1 - listed.sum(-1, keepdim=True))
-    expected = (torch.cat([listed, rest], -1) * costs).sum(-1, keepdim=True)
-    return torch.log1p((numbers.members.to(costs.dtype) @ expected).squeeze(-1)) * (0.5 / math.log(2))
+    expected = (torch.cat([listed, rest], -1) * costs).sum(-1)
+    # Not a matrix product, which an accelerator may be allowed to round.
+    return torch.log1p((numbers.members * expected.unsqueeze(1)).sum(-1)) * (0.5 / math.log(2))
 
 
 def _is_linear(aggregation: Aggregation) -> bool:

@@ -83,8 +83,8 @@ def find_numbers(targets: Tensor, ids: NumberIds, behind: int = 0, packed: bool 
     width = int(members.sum(2).max()) + 1 if len(members) else 1
     members, lines = members[..., :width], lines[kept, :width]
     lines[:, 1:][members[:, 0, 1:] == 0] = OUTSIDE
-    kept_marks = marks[kept, :width], right[kept, :width]
-    return Numbers(lines, *kept_marks, members, valid[kept, :1], behind, rows[kept], starts[kept])
+    marks, right = marks[kept, :width], right[kept, :width]
+    return Numbers(lines, marks, right, members, valid[kept, :1], behind, rows[kept], starts[kept])
 
 
 @cache
@@ -148,9 +148,9 @@ def make_variants(numbers: Numbers, decimals: str) -> Variants:
     kept = torch.stack([written, ended], 2)
     leading = (kept.flatten(1, 2) @ whole.unsqueeze(-1)).view(*digit.shape, 2)
     kind = constant(torch.tensor, (0,) * 10 + (1,) * (CHOICES - 10), device)
+    choice = constant(torch.arange, CHOICES, device)
     leading, mask = (each.index_select(2, kind) for each in (leading.long(), kept > 0))
     places = leading.unsqueeze(-1) - (rank + 1).long()[:, None, None, :]
-    choice = constant(torch.arange, CHOICES, device)
     worth = torch.where(here[:, None, :], choice[:, None], values.long()[:, None, None, :])
     worth, places, mask = (each.flatten(0, 2) for each in (worth, places, mask))
     leading = leading.clamp(min=1).view(-1, 1).expand_as(mask)
