@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from placevalue.errors import ConfigError
-from placevalue.spans import Digits
+from placevalue.spans import Digits, constant
 
 Aggregation = Callable[[Digits, Tensor], Tensor]
 
@@ -25,6 +25,13 @@ FALL = 20.0
 EASE = 0.3
 """How much faster than evenly `interpolated` leaves each digit on its way to the next: the path turns sharply at the
 digits, so numbers that stand close before and behind one would else fold onto each other."""
+
+
+_FACTORS = tuple(
+    tuple(3 * (rank + 1) * (rank + 2) / (n * (n + 1) * (n + 2)) for rank in range(MAX_DIGITS))
+    for n in range(1, MAX_DIGITS + 1)
+)
+"""Equation 1 without its powers of two, by the number of digits and by place."""
 
 
 def place_weights(n: int) -> Tensor:
@@ -45,10 +52,10 @@ def place_weights(n: int) -> Tensor:
 
 def _equation_one(places: Tensor, leading: Tensor, dtype: torch.dtype) -> Tensor:
     """Equation 1 by place, carried on below the units: each place behind the point counts half the one before."""
-    n = leading.clamp(1, MAX_DIGITS).to(dtype)
-    place = (places - (leading - MAX_DIGITS).clamp(min=0)).to(dtype)
-    rank = place.clamp(min=0)
-    return torch.exp2(place) * (3 * (rank + 1) * (rank + 2) / (n * (n + 1) * (n + 2)))
+    place = places - (leading - MAX_DIGITS).clamp(min=0)
+    factors = constant(torch.tensor, _FACTORS, place.device, dtype)
+    factor = factors[leading.clamp(1, MAX_DIGITS) - 1, place.clamp(0, MAX_DIGITS - 1)]
+    return torch.exp2(place.to(dtype)) * factor
 
 
 def digit_weights(digits: Digits, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -119,10 +126,10 @@ def interpolated(digits: Digits, embeddings: Tensor) -> Tensor:
 
 def _interpolated(digits: Digits, embeddings: Tensor, fall: float, ease: float) -> Tensor:
     leading = digits.leading.clamp(max=MAX_DIGITS).to(embeddings.dtype)
-    behind = (digits.leading - 1 - digits.places).to(embeddings.dtype)
-    weights = leading * torch.pow(fall, -behind)
+    place = (digits.places - digits.leading + 1).to(embeddings.dtype)
+    weights = leading * torch.pow(fall, place)
     way = digits.fractions(embeddings.dtype)
-    way = way + ease * torch.sin(2 * torch.pi * way) / (2 * torch.pi)
+    way = torch.add(way, torch.sin(2 * torch.pi * way), alpha=ease / (2 * torch.pi))
     following = torch.roll(embeddings, -1, 0)
     return digits.fold(weights * (1 - way), embeddings) + digits.fold(weights * way, following)
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from placevalue.adapters import refuse_adapter_faults
 from placevalue.aggregation import Aggregation, find_aggregation
 from placevalue.config import NumberConfig
-from placevalue.spans import digit_tensor, find_digits
+from placevalue.spans import constant, find_digits
 
 
 def _spare_rows(ids: Tensor) -> int:
@@ -39,7 +39,7 @@ class Extend:
         spare = _spare_rows(ids)
         if not spare:
             return None
-        digits = digit_tensor(self.digits, ids.device).to(ids.dtype)
+        digits = constant(torch.tensor, self.digits, ids.device).to(ids.dtype)
         rows = nn.functional.pad(digits, (0, spare * ids.shape[1] - 10), value=self.digits[0]).view(spare, -1)
         longer = torch.cat([ids, rows])
         return ((longer, *args[1:]), kwargs) if args else (args, kwargs | {name: longer})

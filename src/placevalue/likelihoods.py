@@ -24,7 +24,7 @@ def token_likelihoods(
         logits: `(..., vocabulary)`, any floating type.
         labels: `(...)`; where they are `ignored`, the loss is 0.
         wanted: `(k,)` different ids.
-        ignored: The label of what does not count.
+        ignored: The label of what does not count, below 0.
         best: Whether the likeliest tokens are asked for; they are empty otherwise.
 
     Returns:
@@ -42,26 +42,24 @@ class _TokenLikelihoods(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, labels: Tensor, wanted: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
         norm = _norms(logits)
-        counted = labels != ignored
-        gold = torch.where(counted, labels, 0).unsqueeze(1)
-        losses = norm - logits.gather(1, gold).squeeze(1)
-        log_probs = logits[:, wanted] - norm.unsqueeze(1)
-        ctx.save_for_backward(logits, gold, wanted, counted, norm, losses, log_probs)
-        return torch.where(counted, losses, 0), log_probs.clone()
+        columns = torch.cat([wanted.expand(len(labels), -1), labels.clamp(min=0).unsqueeze(1)], 1)
+        log_probs = logits.gather(1, columns) - norm.unsqueeze(1)
+        skipped = labels == ignored
+        ctx.save_for_backward(logits, columns, skipped, norm, log_probs)
+        return (-log_probs[:, -1]).masked_fill_(skipped, 0), log_probs[:, :-1]
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, of_losses: Tensor, of_log_probs: Tensor) -> tuple[Tensor, None, None, None]:
-        logits, gold, wanted, counted, norm, losses, log_probs = ctx.saved_tensors
-        of_losses = torch.where(counted, of_losses, 0).unsqueeze(1)
-        share = of_losses - of_log_probs.sum(1, keepdim=True)
+        logits, columns, skipped, norm, log_probs = ctx.saved_tensors
+        of_columns = torch.cat([of_log_probs, -of_losses.masked_fill(skipped, 0).unsqueeze(1)], 1)
+        share = -of_columns.sum(1, keepdim=True)
         gradient = _shared(logits, norm.unsqueeze(1), share)
         # What has a gradient of its own is written anew: rounded with it, not before, since near the gold the
-        # difference of the two is all there is.
-        both = gold == wanted
-        of_gold = (-losses).exp().unsqueeze(1) * share - of_losses + (of_log_probs * both).sum(1, keepdim=True)
-        gradient.scatter_(1, gold, of_gold.to(gradient.dtype))
-        gradient[:, wanted] = (log_probs.exp() * share + of_log_probs - of_losses * both).to(gradient.dtype)
+        # difference of the two is all there is. A gold token that is wanted too stands in two columns, alike in both.
+        alike = columns.unsqueeze(2) == columns.unsqueeze(1)
+        own = (alike * of_columns.unsqueeze(1)).sum(2)
+        gradient.scatter_(1, columns, (log_probs.exp() * share + own).to(gradient.dtype))
         return gradient, None, None, None
 
 

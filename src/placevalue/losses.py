@@ -14,7 +14,9 @@ gradient passes through the choice of a digit, so it moves the digit embeddings 
 """
 
 import logging
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import torch
@@ -22,12 +24,11 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from placevalue.aggregation import Aggregation, find_aggregation
-from placevalue.config import NumberIds
 from placevalue.encoding import IGNORED
 from placevalue.errors import ConfigError, TrainingError
 from placevalue.integration import base_model, check_attached, recorded_config
 from placevalue.likelihoods import token_likelihoods
-from placevalue.spans import Digits, digit_tensor, find_digits
+from placevalue.spans import Digits, constant, find_digits
 from placevalue.targets import OUTSIDE, Numbers, find_numbers, make_variants
 
 logger = logging.getLogger(__name__)
@@ -39,6 +40,8 @@ FLOOR = 2.0**-20
 """The distance below which `hard` counts no further: at the gold itself the logarithm would be without end."""
 PATIENCE = 100
 """After this many batches without a single number, `AggregationLoss` refuses to go on."""
+PARTS = ("ce", "tokens", "aux", "numbers")
+"""What is summed over every batch."""
 
 
 class AggregationLoss:
@@ -81,18 +84,24 @@ class AggregationLoss:
         self.ids = config.ids
         self.decimals = config.decimals
         self.linear = _is_linear(self.aggregation)
-        self.totals: dict[str, Tensor] = {}  # since `take_means` last took them
-        self._last: dict[str, Tensor] = {}
+        self._totals: Tensor | None = None  # of `PARTS`, since `take_means` last took them
+        self._last: Tensor | None = None
         self._calls = 0
         self._seen: Tensor | int = 0
 
     @property
     def parts(self) -> dict[str, Tensor]:
         """The last call's `ce`, `numbers` and, where there were numbers, `aux`."""
-        if not self._last:
+        if self._last is None:
             return {}
-        found = {"ce": self._last["ce"] / self._last["tokens"].clamp(min=1), "numbers": self._last["numbers"]}
-        return found | ({"aux": self._last["aux"] / found["numbers"]} if int(found["numbers"]) else {})
+        ce, tokens, aux, numbers = self._last.unbind()
+        found = {"ce": ce / tokens.clamp(min=1), "numbers": numbers}
+        return found | ({"aux": aux / numbers} if int(numbers) else {})
+
+    @property
+    def totals(self) -> dict[str, Tensor]:
+        """Sums over all calls since `take_means` last took them."""
+        return {} if self._totals is None else dict(zip(PARTS, self._totals.unbind(), strict=True))
 
     def __call__(self, outputs: Any, labels: Tensor | None, num_items_in_batch: Tensor | int | None = None) -> Tensor:
         """The scalar to minimise.
@@ -111,81 +120,80 @@ class AggregationLoss:
                 "give the collator the model, DataCollatorForSeq2Seq(tokenizer, model=model), to feed it the labels"
             )
         behind = 0 if self.model.config.is_encoder_decoder else 1
-        targets = torch.nn.functional.pad(labels[:, behind:], (0, behind), value=IGNORED)
-        wanted = digit_tensor((*self.ids.digits, self.ids.point), logits.device)
+        targets = torch.nn.functional.pad(labels[:, behind:], (0, behind), value=IGNORED) if behind else labels
+        wanted = constant(torch.tensor, (*self.ids.digits, self.ids.point), logits.device)
         losses, log_probs, likeliest = token_likelihoods(logits, targets, wanted, IGNORED, best=self.mode == "hard")
-        numbers, aux = self._aux(labels, behind, log_probs, likeliest)
-        counts = (targets != IGNORED).sum(1)
-        self._note(losses.detach().sum(), counts.sum(), numbers.valid.sum(), aux.detach().sum())
-        total = self._total(losses.sum(1), counts, numbers, aux)
-        items = counts.sum() if num_items_in_batch is None else num_items_in_batch
-        # Where Trainer spreads one process over several devices, it gives one count for each.
-        return total / torch.as_tensor(items, device=total.device).sum().clamp(min=1)
+        with torch.autocast(logits.device.type, enabled=False):
+            numbers, aux = self._aux(labels, behind, log_probs, likeliest)
+        ce, tokens = losses.sum(1), (targets != IGNORED).sum(1, dtype=losses.dtype)
+        aux, found = (numbers.by_target(each, len(labels), losses.dtype) for each in (aux, numbers.valid))
+        sums = torch.stack([ce, tokens, aux, found]).detach().sum(1)
+        self._note(sums)
+        # Each token of a target counts alike, and in one without numbers AUX has no share.
+        mean, share = aux * (tokens / found.clamp(min=1)), (1 - self.ce_weight) * found.clamp(max=1)
+        total = torch.lerp(ce, mean, share).sum()
+        items = sums[1] if num_items_in_batch is None else num_items_in_batch
+        if isinstance(items, Tensor):
+            # Where Trainer spreads one process over several devices, it gives one count for each.
+            items = items.to(total.device).sum() if items.ndim else items
+            return total / items.clamp(min=1)
+        return total / max(items, 1)
 
     def take_means(self) -> dict[str, float]:
         """The means over all calls since this was last asked, over all processes; `numbers` is their sum."""
-        names = ("ce", "tokens", "aux", "numbers")
-        device = self.totals["ce"].device
-        sums = torch.stack([torch.as_tensor(self.totals.get(name, 0), device=device).float() for name in names])
+        assert self._totals is not None
+        sums = self._totals.float()
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             torch.distributed.all_reduce(sums)
-        self.totals = {}
+        self._totals = None
         ce, tokens, aux, numbers = sums.tolist()
         means = {"ce": ce / max(tokens, 1), "numbers": numbers}
         return means | ({"aux": aux / numbers} if numbers else {})
 
     def _aux(self, labels: Tensor, behind: int, log_probs: Tensor, likeliest: Tensor) -> tuple[Numbers, Tensor]:
-        """The numbers in the labels, and the auxiliary loss of each, 0 where there is none: `(numbers,)`."""
-        numbers = find_numbers(labels, self.ids, behind)
-        if self.ce_weight == 1 or not len(numbers.rows) or numbers.window.shape[1] < 2:
-            return numbers, log_probs.new_zeros(len(numbers.rows))
-        if self.mode == "soft":
-            with torch.no_grad(), torch.autocast(labels.device.type, enabled=False):
-                rows = self._digit_rows().detach().to(log_probs.dtype)
-                costs = _compare(numbers, rows, self.ids, self.decimals, self.aggregation, self.linear)
-            aux = _expected(costs, numbers.read(log_probs))
-        else:
-            aux = self._hard(numbers, numbers.read(likeliest.unsqueeze(-1)).squeeze(-1))
-        return numbers, torch.where(numbers.valid, aux, 0)
-
-    def _total(self, losses: Tensor, tokens: Tensor, numbers: Numbers, aux: Tensor) -> Tensor:
-        """The sum over the batch, each token of each target counting alike."""
-        if not len(aux) or self.ce_weight == 1:
-            return losses.sum()
-        empty = aux.new_zeros(len(losses))
-        found = empty.index_add(0, numbers.rows, numbers.valid.to(aux.dtype))
-        mean = empty.index_add(0, numbers.rows, aux) / found.clamp(min=1)
-        both = self.ce_weight * losses + (1 - self.ce_weight) * mean * tokens
-        return torch.where(found > 0, both, losses).sum()
+        """The numbers in the labels, and the auxiliary loss of each, 0 where there is none: `(lines, numbers)`."""
+        with torch.no_grad():
+            numbers = find_numbers(labels, self.ids, behind)
+        if self.ce_weight == 1 or not len(numbers.lines):
+            return numbers, log_probs.new_zeros(numbers.valid.shape)
+        if self.mode == "hard":
+            return numbers, self._hard(numbers, numbers.read(likeliest.unsqueeze(-1)).squeeze(-1))
+        with torch.no_grad():
+            rows = self._digit_rows().to(log_probs.dtype)
+            costs = _compare(rows, numbers, self.decimals, self.aggregation, self.linear)
+        return numbers, _expected(numbers, costs, numbers.read(log_probs))
 
     def _hard(self, numbers: Numbers, likeliest: Tensor) -> Tensor:
-        """The paper's distance: `(numbers,)`."""
+        """The paper's distance: `(lines, numbers)`."""
         rows = self._digit_rows()
         rows = rows if rows.dtype == torch.float64 else rows.float()
-        markers = digit_tensor((self.ids.open, self.ids.agg, self.ids.pause), likeliest.device)
-        written = numbers.inside & ~(likeliest.unsqueeze(-1) == markers).any(-1)
-        guess = torch.cat([numbers.window[:, :1], torch.where(written, likeliest, OUTSIDE)], 1)
-        digits = find_digits(guess, self.ids, self.decimals)
-        gold = find_digits(numbers.window, self.ids, self.decimals)
-        with torch.autocast(rows.device.type, enabled=False):
-            gap = _vectors(digits, rows, self.aggregation) - _vectors(gold, rows, self.aggregation)
+        basis = constant(torch.eye, 10, rows.device, rows.dtype) if self.linear else rows
+        markers = constant(torch.tensor, (self.ids.open, self.ids.agg, self.ids.pause), likeliest.device)
+        written = numbers.members.any(1) & ~(likeliest.unsqueeze(-1) == markers).any(-1)
+        guess = torch.where(numbers.lines == self.ids.open, numbers.lines, torch.where(written, likeliest, OUTSIDE))
+        digits = find_digits(torch.cat([guess, numbers.lines]), self.ids, self.decimals)
+        digits = replace(digits, slots=numbers.valid.shape[1])
+        guessed, gold = self.aggregation(digits, basis).chunk(2)
+        gap = (guessed - gold) @ rows if self.linear else guessed - gold
         distance = torch.linalg.vector_norm(gap, dim=-1)
-        return torch.where(digits.mask.any(1), torch.log2(distance.clamp(min=FLOOR)), NO_NUMBER)
+        any_digit = (numbers.members @ digits.mask[: len(guess)].to(numbers.members).unsqueeze(-1)).squeeze(-1) > 0
+        aux = torch.where(any_digit, torch.log2(distance.clamp(min=FLOOR)), NO_NUMBER)
+        return torch.where(numbers.valid, aux, 0)
 
     def _digit_rows(self) -> Tensor:
         """The ten digit embeddings as the model reads them, scaling included: `(10, dim)`."""
         reader: Any = self.model.get_encoder() if self.model.config.is_encoder_decoder else self.model
         embedding = reader.get_input_embeddings()
-        return embedding.forward(digit_tensor(self.ids.digits, embedding.weight.device))
+        return embedding.forward(constant(torch.tensor, self.ids.digits, embedding.weight.device))
 
-    def _note(self, ce: Tensor, tokens: Tensor, numbers: Tensor, aux: Tensor) -> None:
+    def _note(self, sums: Tensor) -> None:
         """Keep the named parts; refuse data in which no number is ever found."""
-        self._last = {"ce": ce, "tokens": tokens, "numbers": numbers, "aux": aux}
+        self._last = sums
         if torch.is_grad_enabled():  # evaluation has its own figure
-            self.totals = {name: self.totals.get(name, 0) + value for name, value in self._last.items()}
+            self._totals = sums if self._totals is None else self._totals + sums
         if self._calls >= PATIENCE:
             return
-        self._calls, self._seen = self._calls + 1, self._seen + numbers
+        self._calls, self._seen = self._calls + 1, self._seen + sums[-1]
         if self._calls == PATIENCE and not int(self._seen):
             self._calls -= 1
             raise TrainingError(
@@ -195,39 +203,36 @@ class AggregationLoss:
             )
 
 
-def _compare(
-    numbers: Numbers, rows: Tensor, ids: NumberIds, decimals: str, aggregation: Aggregation, linear: bool
-) -> Tensor:
-    """How far off each number would be for each choice at each position: `(numbers, positions, CHOICES)`.
+def _compare(rows: Tensor, numbers: Numbers, decimals: str, aggregation: Aggregation, linear: bool) -> Tensor:
+    """How far off the number would be for each choice at each of its tokens: `(lines, width, CHOICES)`.
 
     Distances are in units of the digit embeddings' own spread, so that their size does not matter.
     """
-    variants = make_variants(numbers, ids, decimals)
-    spread = (rows - rows.mean(0)).square().sum(1).mean().sqrt()
-    rows = rows / spread.clamp(min=torch.finfo(rows.dtype).tiny)
+    variants = make_variants(numbers, decimals)
+    spread = rows.var(0, correction=0).sum().clamp(min=torch.finfo(rows.dtype).tiny)
+    rows = rows / spread.sqrt()
     # Of a linear aggregation ten coefficients say all, whatever the dimension.
-    basis = torch.eye(10, dtype=rows.dtype, device=rows.device) if linear else rows
-    gold = _vectors(variants.gold, basis, aggregation)
-    away = _vectors(variants.digits, basis, aggregation).unflatten(0, variants.right.shape) - gold[:, None, None, :]
+    basis = constant(torch.eye, 10, rows.device, rows.dtype) if linear else rows
+    vectors = aggregation(variants.digits, basis).view(*variants.same_length.shape, -1)
+    gold = vectors[:, :, -1].gather(1, variants.gold.unsqueeze(-1).expand_as(vectors[:, :, -1]))
+    away = vectors - gold.unsqueeze(2)
     costs = (away @ (rows @ rows.T) * away).sum(-1) if linear else away.square().sum(-1)
     # Off by a factor of ten, a number of another length must not come cheaper than one with a wrong digit, whatever
     # the aggregation makes of it.
-    worst = torch.where(variants.same_length, costs, 0).amax((1, 2), keepdim=True)
-    costs = torch.where(variants.same_length, costs, costs + worst)
-    return torch.where(variants.right | ~numbers.inside.unsqueeze(-1), 0, costs)
+    worst = (costs * variants.same_length).amax(-1).unsqueeze(1) * variants.together
+    costs = torch.where(variants.same_length, costs, costs + worst.amax(-1, keepdim=True))
+    wrong = torch.cat([~numbers.right, numbers.right.any(-1, keepdim=True)], -1)
+    inside = variants.together.diagonal(dim1=1, dim2=2)
+    return costs * wrong * inside.unsqueeze(-1)
 
 
-def _vectors(digits: Digits, rows: Tensor, aggregation: Aggregation) -> Tensor:
-    """The aggregate of the one number in each row: `(n, dim)`."""
-    alone = Digits(digits.values, digits.places, digits.leading, torch.zeros_like(digits.numbers), digits.mask, slots=1)
-    return aggregation(alone, rows).squeeze(1)
-
-
-def _expected(costs: Tensor, log_probs: Tensor) -> Tensor:
-    """Half the binary logarithm of one plus the expected squared distance: `(numbers,)`."""
+def _expected(numbers: Numbers, costs: Tensor, log_probs: Tensor) -> Tensor:
+    """Half the binary logarithm of one plus the expected squared distance: `(lines, numbers)`."""
     listed = log_probs.exp()
-    rest = (1 - listed.sum(-1, keepdim=True)).clamp(min=0)
-    return 0.5 * torch.log2(1 + (torch.cat([listed, rest], -1) * costs).sum((1, 2)))
+    rest = torch.relu(1 - listed.sum(-1, keepdim=True))
+    expected = (torch.cat([listed, rest], -1) * costs).sum(-1)
+    # Not a matrix product, which an accelerator may be allowed to round.
+    return torch.log1p((numbers.members * expected.unsqueeze(1)).sum(-1)) * (0.5 / math.log(2))
 
 
 def _is_linear(aggregation: Aggregation) -> bool:

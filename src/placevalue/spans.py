@@ -1,12 +1,15 @@
 """Numbers in ids: where each one is, and each digit's value and place. Tensors only, and no Python loop over data."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from placevalue.config import NumberIds
 
+_FRACTION_DIGITS = 16  # digits behind another that count for `fractions`: a power of two
 _EXPONENT_DIGITS = 4  # exponent digits that count; `extended` writes at most three
 
 
@@ -33,35 +36,27 @@ class Digits:
     def histogram(self, weights: Tensor) -> Tensor:
         """Weights summed by number and digit: `(rows, length)` to `(rows, slots, 10)`."""
         rows = weights.shape[0]
-        index = torch.where(self.mask, self.numbers * 10 + self.values, 0)
-        empty = weights.new_zeros((rows, self.slots * 10))
-        return empty.scatter_add(1, index, torch.where(self.mask, weights, 0)).view(rows, self.slots, 10)
+        index = torch.add(self.values, self.numbers, alpha=10) * self.mask
+        nothing = constant(torch.tensor, (0,), weights.device, weights.dtype)
+        sums = weights.new_zeros((rows, self.slots * 10))
+        return sums.scatter_add_(1, index, torch.where(self.mask, weights, nothing)).view(rows, self.slots, 10)
 
     def fold(self, weights: Tensor, embeddings: Tensor) -> Tensor:
         """The weighted sum of each number's digit embeddings: `(rows, slots, dim)`."""
         return self.histogram(weights.to(embeddings.dtype)) @ embeddings
 
-    def fractions(self, dtype: torch.dtype, digits: int = 9) -> Tensor:
+    def fractions(self, dtype: torch.dtype) -> Tensor:
         """What stands behind each digit in its number, as a fraction of the digit's place: 0.29 for the 5 of 529."""
-        order = self.mask.cumsum(1)
-        length = order.shape[1]
-        packed = torch.where(self.mask, order - 1, length)
-        values = _scattered(self.values, packed, length, digits)
-        numbers = _scattered(self.numbers + 1, packed, length, digits)
-        fraction = torch.zeros_like(self.values, dtype=dtype)
-        for step in range(1, digits + 1):
-            behind = (packed + step).clamp(max=length + digits)
-            same = numbers.gather(1, behind) == self.numbers + 1
-            fraction = fraction + same * values.gather(1, behind) * 10.0**-step
-        return fraction * self.mask
-
-
-def _scattered(values: Tensor, index: Tensor, length: int, spare: int) -> Tensor:
-    """Values moved to `index`, in rows with spare zeros behind; index `length` and beyond is a bin."""
-    empty = values.new_zeros((values.shape[0], length + spare + 1))
-    moved = empty.scatter(1, index, values)
-    keep = torch.arange(length + spare + 1, device=values.device) < length
-    return moved * keep
+        # The digits of a number side by side, with zeros behind, and what is no digit in the first column, unread.
+        index = torch.add(self.mask.cumsum(1), self.numbers, alpha=_FRACTION_DIGITS) * self.mask
+        width = index.shape[1] + (self.slots + 1) * _FRACTION_DIGITS
+        behind = self.values.new_zeros((len(index), width), dtype=dtype).scatter_(1, index, self.values.to(dtype))
+        # What stands behind twice as many digits comes from what stands behind the first half and the second.
+        behind, size = behind[:, 1:] / 10, 1
+        while size < _FRACTION_DIGITS:
+            behind = torch.add(behind[:, :-size], behind[:, size:], alpha=10.0**-size)
+            size *= 2
+        return behind.gather(1, index) * self.mask
 
 
 def find_digits(ids: Tensor, number_ids: NumberIds, decimals: str = "places", to: int | None = None) -> Digits:
@@ -78,14 +73,15 @@ def find_digits(ids: Tensor, number_ids: NumberIds, decimals: str = "places", to
             masked out. None takes the open marker.
     """
     ids = ids.long()
-    positions = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
-    matches = ids.unsqueeze(-1) == digit_tensor(number_ids.digits, ids.device)
+    positions = constant(torch.arange, ids.shape[1], ids.device).expand_as(ids)
+    nowhere = constant(torch.tensor, (-1,), ids.device)
+    matches = ids.unsqueeze(-1) == constant(torch.tensor, number_ids.digits, ids.device)
     is_digit = matches.any(-1)
     values = matches.long().argmax(-1)
     opens = ids == number_ids.open
     part = is_digit | opens | _any(ids, (*number_ids.symbols, number_ids.agg, number_ids.pause))
-    start = torch.where(opens, positions, -1).cummax(1).values
-    inside = start > torch.where(part, -1, positions).cummax(1).values
+    start = torch.where(opens, positions, nowhere).cummax(1).values
+    inside = start > torch.where(part, nowhere, positions).cummax(1).values
     start = start.clamp(min=0)
 
     def since_start(flags: Tensor) -> Tensor:
@@ -95,10 +91,10 @@ def find_digits(ids: Tensor, number_ids: NumberIds, decimals: str = "places", to
 
     def per_number(amounts: Tensor) -> Tensor:
         """Amounts summed over each number, at every position of it."""
-        return torch.zeros_like(ids).scatter_add(1, start, torch.where(inside, amounts.long(), 0)).gather(1, start)
+        return torch.zeros_like(ids).scatter_add_(1, start, (amounts * inside).long()).gather(1, start)
 
     mantissa = is_digit & inside
-    exponent = torch.zeros_like(ids)
+    exponent: Tensor | int = 0
     if number_ids.exponents:
         in_exponent = since_start(inside & _any(ids, number_ids.exponents)) > 0
         powers, mantissa = mantissa & in_exponent, mantissa & ~in_exponent
@@ -106,7 +102,8 @@ def find_digits(ids: Tensor, number_ids: NumberIds, decimals: str = "places", to
         size = per_number(torch.where(powers, values * 10**power_places, 0))
         exponent = torch.where(per_number(in_exponent & (ids == number_ids.minus)) > 0, -size, size)
     whole = mantissa if decimals == "ignore" else mantissa & (since_start(inside & (ids == number_ids.point)) == 0)
-    leading = per_number(whole) + exponent
+    leading = per_number(whole)
+    leading = leading + exponent if number_ids.exponents else leading
     places = leading - since_start(mantissa)
     mask = mantissa
     slots = start
@@ -118,24 +115,25 @@ def find_digits(ids: Tensor, number_ids: NumberIds, decimals: str = "places", to
 
 
 def _any(ids: Tensor, wanted: tuple[int, ...]) -> Tensor:
-    found = torch.zeros_like(ids, dtype=torch.bool)
-    for one in wanted:
-        found = found | (ids == one)
-    return found
+    return (ids.unsqueeze(-1) == constant(torch.tensor, wanted, ids.device)).any(-1)
 
 
-_made: dict[tuple[tuple[int, ...], torch.device], Tensor] = {}
+_made: dict[tuple[Any, ...], Tensor] = {}
 
 
-def digit_tensor(digits: tuple[int, ...], device: torch.device) -> Tensor:
-    """The ids of the ten digits on a device, made once: a copy to an accelerator in every step would stall it."""
+def constant(make: Callable[..., Tensor], what: Any, device: torch.device, dtype: torch.dtype | None = None) -> Tensor:
+    """`make(what)` on a device, made once; never to be changed.
+
+    A copy to an accelerator in every step would stall it, and even a range is one more thing to launch.
+    """
     if torch.compiler.is_compiling():
-        return torch.tensor(digits, device=device)
-    kept = _made.get((digits, device))
+        return make(what, device=device, dtype=dtype)
+    key = make, what, device, dtype
+    kept = _made.get(key)
     if kept is None:
         # Kept beyond this pass, it must serve training too, and must not be a tracer's stand-in.
         with torch.inference_mode(False):
-            kept = torch.tensor(digits, device=device)
+            kept = make(what, device=device, dtype=dtype)
         if type(kept) is Tensor:
-            _made[digits, device] = kept
+            _made[key] = kept
     return kept

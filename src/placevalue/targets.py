@@ -1,12 +1,17 @@
-"""The whole numbers in targets, and what each would be with one token another: what the auxiliary loss compares."""
+"""The whole numbers in targets, and what each would be with one token another: what the auxiliary loss compares.
+
+On an accelerator a small step costs more to launch than to compute, so what a few products of small matrices can say
+about every token at once is not worked out step by step.
+"""
 
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
 
 from placevalue.config import NumberIds
-from placevalue.spans import Digits, digit_tensor, find_digits
+from placevalue.spans import Digits, constant
 
 LONGEST = 32
 """Numbers of more tokens than this are left to cross-entropy."""
@@ -19,24 +24,36 @@ _SHORT = 64  # targets this long are searched without asking an accelerator how 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers in a batch of targets, one a row; `width` is that of the longest, its markers included."""
+    """Numbers in lines of tokens: in the targets as they are or, packed, each in a line of its own."""
 
-    rows: Tensor
-    """The target each number stands in: `(numbers,)`."""
-    starts: Tensor
-    """Where in it the open marker is predicted: `(numbers,)`, -1 where it is not."""
-    window: Tensor
-    """The tokens from the open to the close marker, `OUTSIDE` beyond: `(numbers, width)`."""
-    inside: Tensor
-    """Where behind the open marker the window still is in the number, its close included: `(numbers, width - 1)`."""
+    lines: Tensor
+    """The tokens: `(lines, width)`."""
+    marks: Tensor
+    """What each token is, see `_table`: `(lines, width, 7)`."""
+    right: Tensor
+    """Which of the ten digits and the point each token is: `(lines, width, CHOICES - 1)`."""
+    members: Tensor
+    """1 where a token belongs to a number, its close included, its open not: `(lines, numbers, width)`."""
     valid: Tensor
-    """Whether there is a number at all: `(numbers,)`."""
+    """Whether there is a number at all: `(lines, numbers)`; unpacked, a number stands where it opens."""
+    behind: int
+    """How many positions before what they predict predictions stand."""
+    rows: Tensor | None = None
+    """Packed, the target each number stands in: `(lines,)`."""
+    starts: Tensor | None = None
+    """Packed, where in it the open marker is: `(lines,)`."""
 
     def read(self, values: Tensor) -> Tensor:
-        """What stands at the positions behind the open markers: `(batch, length, k)` to `(numbers, width - 1, k)`."""
-        steps = torch.arange(1, self.window.shape[1], device=values.device)
-        positions = (self.starts[:, None] + steps).clamp(max=values.shape[1] - 1)
-        return values[self.rows[:, None], positions]
+        """What predicts each token: `(batch, length, k)` to `(lines, width, k)`; of the first in a line, anything."""
+        if self.rows is None or self.starts is None:
+            return values.roll(self.behind, 1) if self.behind else values
+        steps = torch.arange(self.lines.shape[1], device=values.device) - self.behind
+        return values[self.rows[:, None], (self.starts[:, None] + steps).clamp(0, values.shape[1] - 1)]
+
+    def by_target(self, amounts: Tensor, batch: int, dtype: torch.dtype) -> Tensor:
+        """Amounts `(lines, numbers)` summed over each target: `(batch,)`."""
+        sums = amounts.sum(1, dtype=dtype)
+        return sums if self.rows is None else sums.new_zeros(batch).index_add(0, self.rows, sums)
 
 
 def find_numbers(targets: Tensor, ids: NumberIds, behind: int = 0, packed: bool | None = None) -> Numbers:
@@ -49,83 +66,95 @@ def find_numbers(targets: Tensor, ids: NumberIds, behind: int = 0, packed: bool 
         targets: `(batch, length)`.
         ids: From `tokenization.number_ids`.
         behind: How many positions before what they predict predictions stand.
-        packed: Whether there is a row for each number found, or room for all there could be. To ask an accelerator how
-            many there are would wait for all it has yet to do, so None packs only where that is no loss.
+        packed: Whether each number gets a line. To ask an accelerator how many there are would wait for all it has yet
+            to do, so None packs only where that is no loss.
     """
-    batch, length = targets.shape
-    opens, device = targets == ids.open, targets.device
+    length = targets.shape[1]
     if packed is None:
-        packed = device.type == "cpu" or length > _SHORT
-    if packed:
-        rows, starts = opens.nonzero(as_tuple=True)
-    else:
-        room = max(length // 3, 1)
-        positions = torch.arange(length, device=device).expand_as(targets)
-        starts = torch.where(opens, positions, length).sort(1).values[:, :room].flatten()
-        rows = torch.arange(batch, device=device).repeat_interleave(room, output_size=batch * room)
-    steps = torch.arange(min(LONGEST + 2, length), device=device)
-    at = starts[:, None] + steps
-    window = torch.where(at < length, targets[rows[:, None], at.clamp(max=length - 1)], OUTSIDE)
-    is_digit = (window.unsqueeze(-1) == digit_tensor(ids.digits, device)).any(-1)
-    part = is_digit | (window.unsqueeze(-1) == digit_tensor(ids.symbols, device)).any(-1)
-    close = (part[:, 1:].long().cumprod(1).sum(1) + 1).clamp(max=len(steps) - 1)
-    valid = (window.gather(1, close[:, None]).squeeze(1) == ids.close) & is_digit.any(1) & (starts < length)
-    if ids.exponents:
-        valid = valid & ~(window.unsqueeze(-1) == digit_tensor(ids.exponents, device)).any(-1).any(1)
-    if packed:
-        rows, starts, window, close, valid = (each[valid] for each in (rows, starts, window, close, valid))
-        steps = steps[: int(close.max()) + 1 if len(rows) else 2]
-    window = torch.where((steps <= close[:, None]) & valid[:, None], window[:, : len(steps)], OUTSIDE)
-    return Numbers(rows, starts - behind, window, steps[1:] <= close[:, None], valid)
+        packed = targets.device.type == "cpu" or length > _SHORT
+    if not packed:
+        return Numbers(targets, *_read_lines(targets, ids), behind)
+    rows, starts = (targets == ids.open).nonzero(as_tuple=True)
+    at = starts[:, None] + torch.arange(min(LONGEST + 2, length), device=targets.device)
+    lines = torch.where(at < length, targets[rows[:, None], at.clamp(max=length - 1)], OUTSIDE)
+    marks, right, members, valid = _read_lines(lines, ids)
+    kept = valid[:, 0]
+    members = members[kept, :1]
+    width = int(members.sum(2).max()) + 1 if len(members) else 1
+    members, lines = members[..., :width], lines[kept, :width]
+    lines[:, 1:][members[:, 0, 1:] == 0] = OUTSIDE
+    marks, right = marks[kept, :width], right[kept, :width]
+    return Numbers(lines, marks, right, members, valid[kept, :1], behind, rows[kept], starts[kept])
+
+
+@cache
+def _table(ids: NumberIds) -> tuple[tuple[float, ...], ...]:
+    """By token: digit, point, its value, close, open, part of a number, and what makes a number whole.
+
+    The last adds up to more than 0 over tokens with a close and no more than `LONGEST` before it, none an exponent.
+    """
+    digits = [(1, 0, value, 0, 0, 1, -1) for value in range(10)]
+    symbols = [
+        (0, token == ids.point, 0, 0, 0, 1, -2 * LONGEST if token in ids.exponents else -1) for token in ids.symbols
+    ]
+    markers = [(0, 0, 0, 1, 0, 0, LONGEST + 1), (0, 0, 0, 0, 1, 0, 0)]
+    return tuple(tuple(map(float, row)) for row in (*digits, *symbols, *markers))
+
+
+def _read_lines(lines: Tensor, ids: NumberIds) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`marks`, `right`, `members` and `valid` of `Numbers`, with room for a number at every position."""
+    known = constant(torch.tensor, (*ids.digits, *ids.symbols, ids.close, ids.open), lines.device)
+    found = lines.unsqueeze(-1) == known
+    marks = found.float() @ constant(torch.tensor, _table(ids), lines.device)
+    _, _, _, close, opens, part, _ = marks.unbind(-1)
+    stops = (part == 0).cumsum(1)
+    # From an open marker on, as long as no other token that is no part of a number has come before.
+    members = (stops.unsqueeze(2) == (stops - close).unsqueeze(1)) * opens.unsqueeze(2) * (part + close).unsqueeze(1)
+    counts = members @ marks
+    valid = torch.minimum(counts[..., 0], counts[..., -1]) > 0
+    return marks, found[..., : CHOICES - 1], members * valid.unsqueeze(2), valid
 
 
 @dataclass(frozen=True)
 class Variants:
-    """What each number would be with one token another; `positions` is `width - 1`."""
+    """What each number would be with one token another."""
 
-    gold: Digits
-    """Of every number as it should be: `(numbers, width)`."""
     digits: Digits
-    """Of every variant: `(numbers * positions * CHOICES, positions)`, each folded into one slot."""
-    right: Tensor
-    """Which choice is the gold one: `(numbers, positions, CHOICES)`."""
+    """Of every variant: `(lines * width * CHOICES, width)`, each folded into one slot."""
+    gold: Tensor
+    """At which position the last choice leaves the token's number as it is: `(lines, width)`."""
+    together: Tensor
+    """1 where two tokens belong to one number: `(lines, width, width)`."""
     same_length: Tensor
-    """Where one digit stands for another, the rest of the number as it is: `(numbers, positions, CHOICES)`."""
+    """Where one digit stands for another, the rest of the number as it is: `(lines, width, CHOICES)`."""
 
 
-def make_variants(numbers: Numbers, ids: NumberIds, decimals: str) -> Variants:
+def make_variants(numbers: Numbers, decimals: str) -> Variants:
     """Every number with every choice at every position.
 
     A digit for a digit leaves the rest of the number as it is. Anything else ends the number before that position, and
     a digit where the point, a separator or the close marker should stand carries on what was written so far.
     """
-    gold = find_digits(numbers.window, ids, decimals)
-    tokens, mantissa = numbers.window[:, 1:], gold.mask[:, 1:]
-    values, places = gold.values[:, 1:], gold.places[:, 1:]
-    device = tokens.device
-    order = torch.arange(tokens.shape[1], device=device)
-    choice = torch.arange(CHOICES, device=device)
-    symbols = digit_tensor((*ids.digits, ids.point, OUTSIDE), device)
-    right = tokens.unsqueeze(-1) == symbols
-    right = torch.cat([right[..., :-1], ~right[..., :-1].any(-1, keepdim=True)], -1)
-
-    point = (tokens == ids.point) & (decimals == "places")
-    behind_point = point.long().cumsum(1) - point.long() > 0
-    whole = mantissa & ~behind_point
-    lost = whole.long().sum(1, keepdim=True) - whole.long().cumsum(1) + whole.long()  # places gone if it ends here
-    rank = mantissa.long().cumsum(1) - mantissa.long()
-    leading = torch.where(mantissa, places, torch.iinfo(places.dtype).min).amax(1, keepdim=True) + 1
-
-    same = mantissa.unsqueeze(-1) & (choice < 10)
-    longer = ~mantissa.unsqueeze(-1) & (choice < 10)
-    shift = torch.where(same, 0, longer * (~behind_point).unsqueeze(-1).long() - lost.unsqueeze(-1))
-    here = order[:, None] == order
-    at = here[:, None, :]
-    new_place = (leading - 1 - rank)[..., None, None] + shift[..., None]
-    written = torch.where(at & (choice < 10)[:, None], choice[:, None], values[:, None, None, :])
-    moved = torch.where(at & longer[..., None], new_place, places[:, None, None, :] + shift[..., None])
-    kept = mantissa[:, None, None, :] & (same[..., None] | (order < order[:, None])[:, None, :])
-    mask = kept | (at & longer[..., None])
-    lead = (leading[..., None] + shift)[..., None].expand_as(mask).clamp(min=1)
-    values, places, lead, mask = (each.expand_as(mask).flatten(0, 2) for each in (written, moved, lead, mask))
-    return Variants(gold, Digits(values, places, lead, torch.zeros_like(values), mask, slots=1), right, same)
+    digit, _, values, close, *_ = numbers.marks.unbind(-1)
+    is_digit, device, width = digit > 0, digit.device, digit.shape[1]
+    here = constant(torch.eye, width, device, torch.bool)
+    together = numbers.members.mT @ numbers.members
+    before = together.tril(-1)
+    rank, points = (before @ numbers.marks[..., :2]).unbind(-1)
+    whole = (points == 0).float() if decimals == "places" else torch.ones_like(points)
+    # All ten digits leave the same of a number, and so does what ends it: two kinds of choice, `(.., width, 2, width)`.
+    ended = before * digit.unsqueeze(1)
+    written = torch.where(is_digit.unsqueeze(-1), together * digit.unsqueeze(1), ended + here)
+    kept = torch.stack([written, ended], 2)
+    leading = (kept.flatten(1, 2) @ whole.unsqueeze(-1)).view(*digit.shape, 2)
+    kind = constant(torch.tensor, (0,) * 10 + (1,) * (CHOICES - 10), device)
+    choice = constant(torch.arange, CHOICES, device)
+    leading, mask = (each.index_select(2, kind) for each in (leading.long(), kept > 0))
+    places = leading.unsqueeze(-1) - (rank + 1).long()[:, None, None, :]
+    worth = torch.where(here[:, None, :], choice[:, None], values.long()[:, None, None, :])
+    worth, places, mask = (each.flatten(0, 2) for each in (worth, places, mask))
+    leading = leading.clamp(min=1).view(-1, 1).expand_as(mask)
+    one_slot = constant(torch.tensor, (0,), device).expand_as(mask)
+    same_length = is_digit.unsqueeze(-1) & (kind == 0)
+    gold = (together * close.unsqueeze(1)).argmax(-1)
+    return Variants(Digits(worth, places, leading, one_slot, mask, slots=1), gold, together, same_length)
