@@ -32,7 +32,7 @@ SEED, THREADS, WARMUP = 0, 2, 3
 SETTINGS = {
     "cpu": dict(model="t5", vocabulary=32_128, batch=16, source=64, target=12, pairs=40, run=1, target_ratio=1.05),
     "cuda": dict(
-        model="bart-base", vocabulary=50_265, batch=1024, source=80, target=14, pairs=20, run=5, target_ratio=1.03
+        model="bart-base", vocabulary=50_265, batch=1024, source=80, target=14, pairs=10, run=5, target_ratio=1.03
     ),
 }
 ARMS: dict[str, dict[str, Any] | None] = {
