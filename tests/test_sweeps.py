@@ -14,7 +14,7 @@ import pytest
 from optuna.trial import TrialState
 
 import placevalue as pv
-from placevalue import metrics, studies, sweeps
+from placevalue import experiments, metrics, studies, sweeps, training
 from placevalue.cli import main
 from placevalue.data import loading
 from placevalue.errors import ConfigError, PlacevalueError
@@ -60,7 +60,7 @@ def told(monkeypatch):
     def tell(scores):
         asked = []
 
-        def run(config, _generation, folder, _metric, _keep):
+        def run(_recipe, config, folder, _metric, _keep):
             asked.append(folder)
             found = scores(config)
             return {"value": found, "low": found, "high": found, "n": 8}
@@ -160,7 +160,7 @@ def test_a_grid_is_trained_scored_and_drawn_on_dev_alone(recipe, home, tmp_path,
 
     # Nothing is trained or answered again, though the weights are gone: neither by the study nor by the folders.
     times = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*/predictions/*")}
-    monkeypatch.setattr(sweeps, "generate", None)
+    monkeypatch.setattr(experiments, "generate", None)
     assert sweep(plan, tmp_path).trials == record.trials
     (tmp_path / "study.journal").unlink()
     assert sweep(plan, tmp_path).trials == record.trials
@@ -212,15 +212,15 @@ class TestBest:
 class TestStopped:
     def test_what_failed_is_tried_again_and_what_is_finished_is_not(self, recipe, tmp_path, monkeypatch):
         plan = plan_sweep(recipe, [f"{CE}=0.4,0.6"], method="aux-soft")
-        train, calls = sweeps.train, []
+        train, calls = training.train, []
 
-        def trained(config, folder, resume):
+        def trained(config, folder, **given):
             calls.append(folder.relative_to(tmp_path).as_posix())
             if len(calls) == 4:
                 raise KeyboardInterrupt
-            return train(config, folder, resume)
+            return train(config, folder, **given)
 
-        monkeypatch.setattr(sweeps, "train", trained)
+        monkeypatch.setattr(training, "train", trained)
         with pytest.raises(KeyboardInterrupt):
             sweep(plan, tmp_path)
         assert len(read_record(tmp_path / "sweep.json", SweepRecord).trials) == 1
@@ -229,7 +229,7 @@ class TestStopped:
         del calls[:]
         calls += [""] * 4
         assert len(sweep(plan, tmp_path).trials) == 2
-        assert calls[4:] == ["ce_weight=0.6/seed-1", "ce_weight=0.6/seed-2"] and reused.stat().st_mtime_ns == before
+        assert calls[4:] == ["ce_weight=0.6/seed-2"] and reused.stat().st_mtime_ns == before
 
     @pytest.mark.parametrize("sampler", ["grid", "tpe"])
     @pytest.mark.parametrize(

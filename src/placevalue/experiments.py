@@ -12,7 +12,7 @@ import shutil
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -82,22 +82,24 @@ def plan_experiment(recipe: Recipe, folder: str | os.PathLike[str]) -> Plan:
     folder = Path(folder)
     if COMPARED_WITH not in recipe.methods:
         recipe = replace(recipe, methods=(COMPARED_WITH, *recipe.methods))
-    trained = {spec: data_checksum(spec) for spec in (recipe.data.train, recipe.data.dev) if spec is not None}
-    tested = {spec: data_checksum(spec) for spec in expand(recipe.data.test)}
-    runs = []
-    for seed in recipe.seeds:
-        for method in recipe.methods:
-            config, place = recipe.run(method, seed), folder / f"{method}-{seed}"
-            todo, why = _left(config, trained, recipe, tested, place)
-            runs.append(Run(config, place, todo, why))
+    checksum = cache(data_checksum)
+    runs = [
+        plan_run(recipe, recipe.run(method, seed), folder / f"{method}-{seed}", checksum)
+        for seed in recipe.seeds
+        for method in recipe.methods
+    ]
     return Plan(recipe, folder, tuple(runs))
 
 
-def _left(
-    config: TrainConfig, trained: dict[str, str], recipe: Recipe, tested: dict[str, str], folder: Path
-) -> tuple[tuple[str, ...], str]:
+def plan_run(recipe: Recipe, config: TrainConfig, folder: Path, checksum: Callable[[str], str] = data_checksum) -> Run:
+    """What is left of one run: its training as `config` says, its answers and scores as `recipe` does."""
+    seen = {spec: checksum(spec) for spec in (config.data.train, config.data.dev) if spec is not None}
+    tested = {spec: checksum(spec) for spec in expand(recipe.data.test)}
+    return Run(config, folder, *_left(config.to_dict() | {SEEN: seen}, recipe, tested, folder))
+
+
+def _left(wanted: dict[str, Any], recipe: Recipe, tested: dict[str, str], folder: Path) -> tuple[tuple[str, ...], str]:
     """The stages of a run that are left, and why something of it is stale."""
-    wanted = config.to_dict() | {SEEN: trained}
     if not (folder / RECORD).exists():
         began = (folder / CONFIG).exists() and (folder / CHECKPOINTS).exists()
         changed = find_differences(read_json(folder / CONFIG), wanted) if began else []
@@ -158,7 +160,7 @@ def prepare_experiment(recipe: Recipe, folder: str | os.PathLike[str], jobs: int
 
 
 def reproduce(
-    recipe: Recipe, folder: str | os.PathLike[str], jobs: int = 1, keep: Keep = "model", tell: Tell | None = None
+    recipe: Recipe, folder: str | os.PathLike[str], jobs: int = 1, keep: Keep = "model", tell: Tell = lambda *_: None
 ) -> Plan:
     """Train every method of a recipe with every seed, answer the test problems, and score them.
 
@@ -179,7 +181,6 @@ def reproduce(
     plan = prepare_experiment(recipe, folder, jobs, keep)
     with locked(folder):
         write_whole(plan.folder / RECIPE, to_yaml(asdict(plan.recipe)))
-        tell = tell or (lambda _run, _stage, _done, _all: None)
         failures = _run_all(plan, jobs, keep, tell)
     if failures:
         lines = "; ".join(f"{name}: {why}" for name, why in failures.items())
@@ -206,7 +207,7 @@ def _attempt(run: Run, recipe: Recipe, keep: Keep, tell: Tell) -> str | None:
     return None
 
 
-def finish_run(run: Run, recipe: Recipe, keep: Keep, tell: Tell) -> None:
+def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", tell: Tell = lambda *_: None) -> None:
     """Do what is left of a run, stage by stage."""
     from placevalue.training import train
 
@@ -246,7 +247,7 @@ def _set_aside(path: Path, experiment: Path) -> None:
 def _remove_all_but_records(folder: Path) -> None:
     kept = {RECORD, CONFIG, ANSWERS}
     for path in folder.iterdir():
-        if path.name in kept:
+        if path.name in kept or path.suffix == ".log":
             continue
         if path.is_dir():
             shutil.rmtree(path)

@@ -6,26 +6,24 @@ on one machine or on several that share a storage, it splits the work.
 """
 
 import contextlib
-import gc
 import logging
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from placevalue.data import data_checksum
 from placevalue.errors import ConfigError, DataError, PlacevalueError
-from placevalue.evaluation import PREDICTION_RECORD, evaluate, load_predictions
+from placevalue.evaluation import SCORE_RECORD
+from placevalue.experiments import finish_run, plan_run
 from placevalue.figures import draw_sweep
-from placevalue.generation import generate
 from placevalue.methods import METHODS
 from placevalue.metrics import METRICS, metric_values, read_answer
 from placevalue.models import load_config
-from placevalue.recipes import GenerationConfig, Recipe, TrainConfig
-from placevalue.records import SweepRecord, TrainRecord, provenance, record_hash, write_record
-from placevalue.runfolders import CHECKPOINTS
+from placevalue.recipes import Recipe, TrainConfig
+from placevalue.records import ScoreRecord, SweepRecord, provenance, read_record, write_record
+from placevalue.runfolders import ANSWERS
 from placevalue.searches import (
     PAPER_SEARCH,
     SAMPLERS,
@@ -38,13 +36,11 @@ from placevalue.searches import (
     with_values,
 )
 from placevalue.studies import SCORES, VALUES, claim_trial, finished_trials, open_study, signs_of_life
-from placevalue.training import train
 
 logger = logging.getLogger(__name__)
-JOURNAL, RECORD, PLOT, LOG, PREDICTED = "study.journal", "sweep.json", "sweep.svg", "train.log", "predictions"
+JOURNAL, RECORD, PLOT, LOG = "study.journal", "sweep.json", "sweep.svg", "train.log"
 SWEEPABLE = tuple(name for name, metric in METRICS.items() if metric.direction in ("higher", "lower"))
 """The metrics that say which of two trials is better."""
-_WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin")
 
 Progress = Callable[[int, int, str], object]
 """Called with how many runs are done, how many there are, and what is done now."""
@@ -84,11 +80,13 @@ class SweepPlan:
             "checksums": self.checksums,
         }
 
-    def runs(self, values: Mapping[str, Any]) -> Iterator[tuple[TrainConfig, GenerationConfig, Path]]:
-        """The runs of a trial, each with its folder inside the sweep's."""
+    def runs(self, values: Mapping[str, Any]) -> Iterator[tuple[Recipe, TrainConfig, Path]]:
+        """The runs of a trial, each with its folder inside the sweep's; what is answered is dev."""
         recipe = with_values(self.recipe, values)
+        assert recipe.data.dev is not None
+        recipe = replace(recipe, data=replace(recipe.data, test=(recipe.data.dev,)))
         for seed in self.seeds:
-            yield recipe.run(self.method, seed), recipe.generation, Path(name_values(values)) / f"seed-{seed}"
+            yield recipe, recipe.run(self.method, seed), Path(name_values(values)) / f"seed-{seed}"
 
 
 def plan_sweep(
@@ -212,48 +210,23 @@ def _run_trial(
     """The score of each seed."""
     total, name = plan.trials * len(plan.seeds), name_values(values)
     scores = {}
-    for number, (config, generation, folder) in enumerate(plan.runs(values)):
+    for number, (recipe, config, folder) in enumerate(plan.runs(values)):
         done = before * len(plan.seeds) + number
         tell(done, total, f"{name}, seed {config.seed}")
-        scores[str(config.seed)] = _run(config, generation, out / folder, plan.metric, keep_weights)
+        scores[str(config.seed)] = _run(recipe, config, out / folder, plan.metric, keep_weights)
         tell(done + 1, total, name)
     return scores
 
 
-def _run(
-    config: TrainConfig, generation: GenerationConfig, folder: Path, metric: str, keep_weights: bool
-) -> dict[str, Any]:
+def _run(recipe: Recipe, config: TrainConfig, folder: Path, metric: str, keep_weights: bool) -> dict[str, Any]:
     """Train, answer dev and score, as far as the folder does not hold it already."""
-    assert config.data.dev is not None
-    answers = folder / PREDICTED
+    (dev,) = recipe.data.test
     with _logged(folder / LOG):
-        trained = train(config, folder, resume=True)
-        if not _is_answered(trained, generation, answers):
-            generate(folder, [config.data.dev], answers, **asdict(generation))
-    gc.collect()  # Trainer's circles would hold the model in memory beside the next one
-    if not keep_weights:
-        _remove_weights(folder)
-    score = evaluate(answers).scores[config.data.dev].get(metric)
+        finish_run(plan_run(recipe, config, folder), recipe, "model" if keep_weights else "records")
+    score = read_record(folder / ANSWERS / SCORE_RECORD, ScoreRecord).scores[dev].get(metric)
     if score is None:
-        raise DataError(f"{metric} means nothing for the problems of {config.data.dev}: choose another metric")
+        raise DataError(f"{metric} means nothing for the problems of {dev}: choose another metric")
     return score
-
-
-def _is_answered(trained: TrainRecord, generation: GenerationConfig, answers: Path) -> bool:
-    """Whether the answers of this very run are there; its weights need not be."""
-    if not (answers / PREDICTION_RECORD).exists():
-        return False
-    record = load_predictions(answers).record
-    assert record is not None
-    settings = asdict(generation)
-    return record.train == record_hash(trained) and {key: record.config.get(key) for key in settings} == settings
-
-
-def _remove_weights(folder: Path) -> None:
-    for pattern in _WEIGHTS:
-        for path in folder.glob(pattern):
-            path.unlink()
-    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
 
 
 @contextlib.contextmanager
