@@ -112,6 +112,24 @@ def test_tokens_are_counted(home, tmp_path, name):
     assert counts["answer_tokens"] == sum(label != -100 for each in pairs for label in each["labels"])
 
 
+def test_a_run_with_problems_grouped_by_length_goes_on_with_the_same_batches(home, tmp_path):
+    """Stopped in the middle of the second epoch."""
+    run = recipe(home, group_by_length=True, max_steps=12, checkpoint_every=2, learning_rate=1e-2).run()
+
+    def stop(step, _all):
+        if step == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(run, tmp_path / "stopped", progress=stop)
+    assert train(run, tmp_path / "stopped", resume=True).steps == train(run, tmp_path / "whole").steps == 12
+    assert all(
+        torch.equal(value, weights(tmp_path / "whole")[key]) for key, value in weights(tmp_path / "stopped").items()
+    )
+    plain = train(recipe(home, max_steps=12, checkpoint_every=2, learning_rate=1e-2).run(), tmp_path / "plain")
+    assert plain.losses != read_record(tmp_path / "whole" / "train.json", TrainRecord).losses
+
+
 class TestFolders:
     def test_a_finished_run_is_left_as_it_is(self, home, tmp_path):
         run = recipe(home).run()

@@ -86,6 +86,8 @@ class TrainingConfig:
     """Compile the model's forward and backward pass."""
     workers: int = 0
     """Processes that make batches ready while the model computes; 0 makes them in between."""
+    group_by_length: bool = False
+    """Put problems of like length into a batch: less is padded, and a step is faster."""
     gradient_checkpointing: bool = False
     """Save memory by computing activations twice."""
     tensorboard: bool = False

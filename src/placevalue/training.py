@@ -19,6 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainerCallback, set_seed
 from transformers.trainer_callback import ProgressCallback
 
+from placevalue.batches import LikeLengths, PairCollator
 from placevalue.data import Problem, data_checksum, data_sources, load_data
 from placevalue.encoding import IGNORED, Example, encode_and_count
 from placevalue.errors import TrainingError
@@ -171,7 +172,7 @@ def _check_numbers(examples: list[Example], tokenizer: PreTrainedTokenizerBase, 
 def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path) -> "Trainer":
     """The Trainer of a run."""
     try:
-        from transformers import DataCollatorForSeq2Seq, Trainer
+        from transformers import Trainer
     except ImportError as error:
         raise TrainingError(f"training needs accelerate: pip install 'placevalue[train]' ({error})") from None
     trainer = Trainer(
@@ -179,13 +180,17 @@ def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path) -> "Trai
         _arguments(config, folder),
         train_dataset=prepared.train,
         eval_dataset=prepared.dev,
-        data_collator=DataCollatorForSeq2Seq(prepared.tokenizer, model=prepared.model),
+        data_collator=PairCollator(prepared.tokenizer, prepared.model),
         processing_class=prepared.tokenizer,
         compute_loss_func=prepared.loss,
         compute_metrics=_mean_accuracy,
         preprocess_logits_for_metrics=_Exact(bool(prepared.model.config.is_encoder_decoder)),
         callbacks=_tensorboard(folder) if config.training.tensorboard else [],
     )
+    if config.training.group_by_length:
+        lengths = [len(each["input_ids"]) for each in prepared.train]
+        sampler = LikeLengths(lengths, config.training.batch_size * config.training.accumulation, config.seed)
+        trainer._get_train_sampler = lambda train_dataset=None: sampler  # type: ignore[method-assign]
     if prepared.loss is not None:
         log_parts(trainer, prepared.loss)
     trainer.callback_handler.callbacks.insert(0, _Clock())
