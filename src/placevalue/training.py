@@ -190,7 +190,7 @@ def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path) -> "Trai
     if config.training.group_by_length:
         lengths = [len(each["input_ids"]) for each in prepared.train]
         sampler = LikeLengths(lengths, config.training.batch_size * config.training.accumulation, config.seed)
-        trainer._get_train_sampler = lambda train_dataset=None: sampler  # type: ignore[method-assign]
+        trainer._get_train_sampler = lambda *_: sampler  # type: ignore[method-assign]
     if prepared.loss is not None:
         log_parts(trainer, prepared.loss)
     trainer.callback_handler.callbacks.insert(0, _Clock())

@@ -36,7 +36,7 @@ def define_reproduce(verb: argparse.ArgumentParser) -> None:
         "--keep", choices=get_args(Keep), default="model", help="what stays of a run (default: %(default)s)"
     )
     verb.add_argument(
-        "--beside", nargs="+", type=Path, default=[], metavar="FOLDER", help="experiments that the report shows too"
+        "--beside", nargs="*", type=Path, default=[], metavar="FOLDER", help="experiments that the report shows too"
     )
     verb.add_argument("--dry-run", action="store_true", help="print the plan and every resolved config, and stop")
 
