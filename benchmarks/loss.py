@@ -84,11 +84,12 @@ class Trained:
 
     def step(self) -> None:
         """One training step."""
+        # Left alone, a model that gets no labels keeps keys and values as if it were generating; Trainer forbids it too.
+        given = {"input_ids": self.inputs, "decoder_input_ids": self.fed, "use_cache": False}
         if self.loss is None:
-            value = self.model(input_ids=self.inputs, decoder_input_ids=self.fed, labels=self.labels).loss
+            value = self.model(**given, labels=self.labels).loss
         else:
-            outputs = self.model(input_ids=self.inputs, decoder_input_ids=self.fed)
-            value = self.loss(outputs, self.labels)
+            value = self.loss(self.model(**given), self.labels)
         value.backward()
         self.optimizer.step()
         self.optimizer.zero_grad()

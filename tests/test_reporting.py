@@ -195,6 +195,17 @@ def test_the_command(folder, second, tmp_path, capsys):
     assert (tmp_path / "a.csv").read_text().count("accuracy_exact") == 3 * 6
     assert main(["report", str(folder), "--format", "latex"]) == 0 and "tabular" in capsys.readouterr().out
     assert main(["report", str(folder), "--format", "terminal"]) == 0 and "On mawps:test" in capsys.readouterr().out
+    page = tmp_path / "README.md"
+    page.write_text("above\n<!-- results -->\nolder tables\n<!-- end of results -->\nbelow\n")
+    written = []
+    for _ in range(2):
+        assert main(["report", str(folder), "--format", "markdown", "--into", str(page)]) == 0
+        written.append(page.read_text())
+    assert written[0] == written[1] and "older tables" not in written[0] and "| MAWPS" in written[0]
+    assert written[0].startswith("above\n<!-- results -->\n\n") and written[0].endswith("below\n")
+    page.write_text("no marks")
+    assert main(["report", str(folder), "--format", "markdown", "--into", str(page)]) == 1
+    assert "has no place for tables" in capsys.readouterr().err and page.read_text() == "no marks"
     assert main(["report", str(tmp_path / "none")]) == 1 and "no folder" in capsys.readouterr().err
 
 

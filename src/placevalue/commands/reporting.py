@@ -5,11 +5,13 @@ from pathlib import Path
 
 from placevalue.commands.consoles import make_console
 from placevalue.comparisons import conclusion, summarise
+from placevalue.errors import ConfigError
 from placevalue.methods import METHODS
 from placevalue.outcomes import load_experiments
 from placevalue.storage import write_whole
 from placevalue.tables import PERCENTAGES, SHOWN, make_table, terminal_table, to_csv, to_latex, to_markdown
 
+BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 FORMATS = ("html", "terminal", "markdown", "latex", "csv")
 
 
@@ -28,6 +30,9 @@ def define_report(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument("--baseline", choices=list(METHODS), metavar="METHOD", help="digits, else the recipe's first")
     verb.add_argument("--out", type=Path, metavar="FILE", help="report.html in the first folder; tables are printed")
+    verb.add_argument(
+        "--into", type=Path, metavar="FILE", help=f"put the tables into a file, between {BEGIN} and {END}"
+    )
 
 
 def run_report(options: argparse.Namespace) -> None:
@@ -54,7 +59,18 @@ def run_report(options: argparse.Namespace) -> None:
         "csv": lambda: to_csv(summaries),
     }
     text = made[options.format]()
-    if options.out is None:
+    if options.into is not None:
+        write_whole(options.into, replace_between(options.into.read_text(encoding="utf-8"), text, options.into))
+    elif options.out is None:
         print(text, end="")  # noqa: T201
     else:
         write_whole(options.out, text)
+
+
+def replace_between(text: str, tables: str, path: Path) -> str:
+    """A text with other tables between its two marks."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ConfigError(f"{path} has no place for tables: put {BEGIN} and {END} into it, each on a line of its own")
+    return f"{before}{begin}\n\n{tables.strip()}\n\n{end}{after}"
