@@ -84,7 +84,7 @@ class Trained:
 
     def step(self) -> None:
         """One training step."""
-        # Left alone, a model that gets no labels keeps keys and values as if it were generating; Trainer forbids it too.
+        # A model that gets no labels would keep keys and values as if it were generating; Trainer forbids it too.
         given = {"input_ids": self.inputs, "decoder_input_ids": self.fed, "use_cache": False}
         if self.loss is None:
             value = self.model(**given, labels=self.labels).loss

@@ -1,0 +1,40 @@
+"""The committed results: whole, fit for the recipes that they are of, and told as their records tell them."""
+
+from pathlib import Path
+
+import pytest
+
+from placevalue.commands.reporting import BEGIN, END
+from placevalue.comparisons import summarise
+from placevalue.experiments import plan_experiment
+from placevalue.outcomes import load_experiment, load_experiments
+from placevalue.recipes import read_recipe
+from placevalue.records import SweepRecord, read_record
+from placevalue.tables import SHOWN, make_table, to_markdown
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = sorted(path.parent for path in (ROOT / "results").glob("*/recipe.yaml"))
+SWEEPS = sorted((ROOT / "results" / "sweeps").glob("*/sweep.json"))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+def test_every_run_of_the_recipe_is_there(folder):
+    assert not load_experiment(folder).missing
+    assert not plan_experiment(read_recipe(ROOT / "recipes" / f"{folder.name}.yaml"), folder).todo
+
+
+@pytest.mark.parametrize("page", ["README.md", "results/README.md"])
+def test_tables_are_those_of_the_records(page):
+    found = [summarise(each, None, metric) for each in load_experiments(FOLDERS) for metric in SHOWN]
+    told = (ROOT / page).read_text().partition(BEGIN)[2].partition(END)[0].strip()
+    assert told == to_markdown([make_table(summary) for summary in found]).strip(), "run `make results`"
+
+
+@pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.parent.name)
+def test_recipes_have_what_was_best_on_dev(path):
+    record = read_record(path, SweepRecord)
+    assert len(record.trials) == record.planned and record.best is not None
+    name = f"{record.config['model']}-{record.config['data']['train'].partition(':')[0]}"
+    run = read_recipe(ROOT / "recipes" / f"{name}.yaml").run(record.config["method"])
+    for field, value in record.best["values"].items():
+        assert getattr(run.training, field.removeprefix("training.")) == value
