@@ -7,7 +7,7 @@ export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= true
 RESULTS := $(dir $(wildcard results/*/recipe.yaml))
 
-.PHONY: help models demo test test-pretrained check results bench clean
+.PHONY: help models demo test test-pretrained lint check results bench clean
 help:  ## What there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
 
@@ -30,14 +30,16 @@ test: $(VENV)/.installed  ## All tests that need no download
 test-pretrained: models  ## The same on real pretrained models
 	$(RUN)/python -m pytest tests/pretrained
 
-check: $(VENV)/.installed  ## Lint, types, tests
+lint: $(VENV)/.installed  ## Lint and types
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
-	$(MAKE) test
+
+check: lint test  ## Lint, types, tests
 
 results: $(VENV)/.installed  ## The tables of all committed results, in results/README.md and the README
-	for page in README.md results/README.md; do $(RUN)/placevalue report $(RESULTS) --format markdown --into $$page; done
+	$(RUN)/placevalue report $(RESULTS) --format markdown --into README.md
+	$(RUN)/placevalue report $(RESULTS) --format markdown --into results/README.md
 
 bench: models  ## Ratios against what a user would use instead
 	$(RUN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'

@@ -39,7 +39,7 @@ def make_run(folder, config, asked, texts, seconds=60.0, losses=None):
     checksum = write_predictions(rows, folder / "predictions" / "predictions.jsonl")
     prediction = PredictionRecord(
         train=record_hash(train), model=config.model, method=config.method, trained_on=train.trained_on,
-        data={"mawps:test": "ef" * 32}, config={"beams": 3, "max_answer": 16}, counts={"problems": len(rows)},
+        data={each["set"]: "ef" * 32 for each in asked}, config={"beams": 3, "max_answer": 16}, counts={"problems": len(rows)},
         durations={"generate": 1.0}, predictions_file="predictions.jsonl", predictions_sha256=checksum,
         override_leakage=False, provenance=PROVENANCE, seed=config.seed,
     )  # fmt: skip

@@ -98,7 +98,7 @@ def test_an_edited_training_record_breaks_the_chain(folder):
 def test_runs_of_another_recipe_count_as_missing(folder):
     recipe = folder / "recipe.yaml"
     recipe.write_text(recipe.read_text() + "training:\n  epochs: 99\n")
-    with pytest.raises(DataError, match="no finished run.*trained by another recipe .training.epochs"):
+    with pytest.raises(DataError, match="no finished run.*of another recipe .training.epochs"):
         load_experiment(folder)
 
 
@@ -176,3 +176,26 @@ def test_spread_keeps_the_mean_over_groups_and_rows_of_a_problem_together():
 def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06]) and holm([]) == []
     assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_answers_by_other_settings_count_as_missing(tmp_path):
+    asked = problems(8)
+    folder = make_experiment(
+        tmp_path / "e", {"digits": {1: right_up_to(asked, 4)}, "pause": {1: right_up_to(asked, 5)}}, asked
+    )
+    assert not load_experiment(folder).missing
+    recipe = (folder / "recipe.yaml").read_text()
+    (folder / "recipe.yaml").write_text(recipe.replace("mawps:test", "mawps-dedup:test"))
+    with pytest.raises(DataError, match="of another recipe"):
+        load_experiment(folder)
+
+
+def test_a_conclusion_says_which_changes_rest_on_one_seed(tmp_path):
+    asked = problems(40)
+    answers = {
+        "digits": {seed: right_up_to(asked, 10 + seed) for seed in (1, 2, 3)},
+        "agg-before": {seed: right_up_to(asked, 12 + seed) for seed in (1, 2, 3)},
+        "pause": {1: right_up_to(asked, 35)},
+    }
+    told = conclusion(summarise(load_experiment(make_experiment(tmp_path / "e", answers, asked))))
+    assert "other seeds (3 a method); those of pause rest on one seed and cover problems alone." in told

@@ -11,14 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 import placevalue as pv
-from placevalue import experiments, obstacles
+from placevalue import experiments, obstacles, runfolders
 from placevalue.cli import main
 from placevalue.errors import DataError, PlacevalueError
 from placevalue.experiments import plan_experiment, reproduce
 from placevalue.recipes import read_recipe
 from placevalue.storage import locked
+from placevalue.workers import run_at_once
 from zoo import build
 
 SOURCE = str(Path(pv.__file__).parents[1])
@@ -129,6 +131,50 @@ class TestStale:
         assert {path: path.stat().st_mtime_ns for path in copied.glob("*/model.safetensors")} == weights
         assert (copied / "stale" / "digits-1-predictions-1" / "score.json").exists()
 
+    def test_what_no_weight_depends_on_does_not_matter(self, copied, recipe):
+        other = replace(recipe.training, keep_checkpoints=1, workers=1, log_every=7)
+        assert not plan_experiment(replace(recipe, training=other), copied).todo
+        (run,) = plan_experiment(replace(recipe, training=replace(recipe.training, ce_weight=0.3)), copied).todo
+        assert run.name == "aux-soft-1"
+        plan = plan_experiment(replace(recipe, numbers=replace(recipe.numbers, ignore="7")), copied)
+        assert [run.name for run in plan.todo] == ["digits-1", "aux-soft-1"]
+
+    def test_a_setting_that_is_younger_than_a_record_had_its_default(self, recipe):
+        run = recipe.run().to_dict()
+        older = {key: value for key, value in run["training"].items() if key != "group_by_length"}
+        assert not runfolders.find_changes({**run, "training": older}, run)
+        newer = {**run["training"], "group_by_length": True}
+        (change,) = runfolders.find_changes({**run, "training": older}, {**run, "training": newer})
+        assert change == "training.group_by_length is False there and True here"
+
+    def test_another_model_under_the_same_name(self, home, recipe, tmp_path):
+        shutil.copytree(home / "model", tmp_path / "model")
+        moved = replace(recipe, model=str(tmp_path / "model"))
+        reproduce(moved, tmp_path / "out")
+        assert not plan_experiment(moved, tmp_path / "out").todo
+        file = tmp_path / "model" / "model.safetensors"
+        changed = {key: value * 1.5 for key, value in load_file(file).items()}
+        save_file(changed, file, {"format": "pt"})
+        plan = plan_experiment(moved, tmp_path / "out")
+        assert len(plan.todo) == 3 and "checksums.model" in plan.todo[0].stale
+
+    def test_half_of_the_answers_with_other_settings(self, copied, recipe):
+        """Stopped while it answered, and started again with another number of beams."""
+        answers = copied / "digits-1" / "predictions"
+        record = json.loads((answers / "prediction.json").read_text())
+        links = {key: record[key] for key in ("train", "model", "method", "seed", "data", "config")}
+        batch = {"batch": 0, "seconds": 1.0, "predictions": ["1"] * 8}
+        shutil.rmtree(answers)
+        answers.mkdir()
+        lines = (json.dumps(each) + "\n" for each in ({"run": links}, batch))
+        (answers / "predictions.partial.jsonl").write_text("".join(lines))
+        (run,) = plan_experiment(recipe, copied).todo
+        assert run.todo == ("generate", "evaluate") and not run.stale
+        changed = replace(recipe, generation=replace(recipe.generation, beams=2))
+        assert all("generation.beams" in run.stale for run in plan_experiment(changed, copied).todo)
+        reproduce(changed, copied)
+        assert not plan_experiment(changed, copied).todo
+
     def test_answers_without_weights_need_training(self, copied, recipe):
         (copied / "digits-1" / "model.safetensors").unlink()
         assert not plan_experiment(recipe, copied).todo
@@ -193,6 +239,21 @@ def test_one_run_that_fails_does_not_stop_the_others(recipe, home, tmp_path, mon
     }
 
 
+def _some_die(piece, tell):
+    tell("told", piece)
+    if piece == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "it says so" if piece == "fails" else None
+
+
+def test_a_process_that_dies_takes_no_other_with_it(tmp_path):
+    pieces = {"a": "works", "b": "dies", "c": "fails", "d": "works"}
+    told = []
+    failures = run_at_once(_some_die, pieces, 2, tmp_path, lambda *event: told.append(event))
+    assert failures == {"b": "its process died; out of memory?", "c": "it says so"}
+    assert sorted(event[1] for event in told) == ["dies", "fails", "works", "works"]
+
+
 def test_two_at_once_in_one_folder_are_refused(recipe, tmp_path):
     with locked(tmp_path), pytest.raises(DataError, match="in use by another process"):
         reproduce(recipe, tmp_path)
@@ -216,7 +277,9 @@ class TestObstacles:
 
     def test_a_full_disk(self, recipe, tmp_path, monkeypatch):
         monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 1000))
-        with pytest.raises(PlacevalueError, match=r"GB free, and up to .* for 3 models and the checkpoints of 1"):
+        with pytest.raises(
+            PlacevalueError, match=r"GB free, and up to .* 3 copies of the model and the checkpoints of 1"
+        ):
             reproduce(recipe, tmp_path)
         assert not list(tmp_path.iterdir())
 
@@ -235,6 +298,11 @@ class TestObstacles:
         faults = obstacles.find_obstacles({"model": str(home / "model"), "data": {"train": "mawps:train"}}, home)
         assert any(fault.startswith("data.test names no problems") for fault in faults)
         assert "methods is missing" in faults
+
+    def test_what_the_report_is_to_show_too_is_looked_for_first(self, home, tmp_path, capsys):
+        given = ["--out", str(tmp_path / "out"), "--beside", str(tmp_path / "nowhere")]
+        assert main(["reproduce", str(home / "toy.yaml"), *given]) == 1
+        assert "nowhere" in capsys.readouterr().err and not (tmp_path / "out").exists()
 
     def test_jobs(self, recipe, tmp_path):
         with pytest.raises(PlacevalueError, match="jobs=0"):

@@ -45,6 +45,13 @@ def test_overrides_reach_every_depth(path):
     assert read_recipe(path, ["training.learning_rate=3E-04"]).training.learning_rate == 3e-4
 
 
+def test_a_lambda_of_single_methods(path):
+    recipe = read_recipe(path, ["methods=[digits, aux-soft]", "ce_weights={aux-soft: 0.8}"])
+    assert [recipe.run(method).training.ce_weight for method in recipe.methods] == [0.6, 0.8]
+    path.write_text(path.read_text() + "ce_weights: {aux-soft: 0.8}\n")
+    assert read_recipe(path, ["training.ce_weight=0.5"]).run("aux-soft").training.ce_weight == 0.5
+
+
 def test_what_is_printed_reads_back(path, tmp_path):
     recipe = read_recipe(path)
     again = tmp_path / "again.yaml"
@@ -69,6 +76,8 @@ def test_all_faults_are_reported_together_by_their_path(path):
         ("training.ce_weight=2", "training.ce_weight=2"),
         ("methods=[best]", "method 'best' is unknown"),
         ("methods=[]", "at least one"),
+        ("seeds=[1, 2, 1]", "expected each of them once"),
+        ("ce_weights={best: 0.5}", "ce_weights names best"),
         ("model.name=3", "model has no keys"),
         ("nonsense", "expected key=value"),
         ("seeds=[", "not YAML"),

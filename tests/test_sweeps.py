@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import xml.etree.ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import optuna
@@ -175,6 +176,12 @@ def test_weights_are_kept_where_they_are_wanted(recipe, tmp_path):
 SCORES = {(0.4, 1): 0.5, (0.4, 2): 0.2, (0.6, 1): 0.3, (0.6, 2): 0.5, (0.8, 1): 0.4, (0.8, 2): 0.4}
 
 
+def test_a_lambda_of_the_method_alone_gives_way_to_the_search(recipe):
+    plan = plan_sweep(replace(recipe, ce_weights={"aux-soft": 0.9}), [f"{CE}=0.4,0.6"], method="aux-soft", seeds=[1])
+    tried = [config.training.ce_weight for value in (0.4, 0.6) for _, config, _ in plan.runs({CE: value})]
+    assert tried == [0.4, 0.6]
+
+
 class TestBest:
     @pytest.mark.parametrize("metric, best, mean", [("accuracy_paper", 0.6, 0.4), ("cer_written", 0.4, 0.35)])
     def test_it_is_the_best_mean_over_seeds(self, recipe, tmp_path, told, metric, best, mean):
@@ -210,6 +217,22 @@ class TestBest:
 
 
 class TestStopped:
+    def test_one_bad_point_does_not_keep_the_others_from_being_tried(self, recipe, tmp_path, told):
+        bad = [0.5]
+
+        def score(config):
+            if config.training.ce_weight in bad:
+                raise RuntimeError("no memory")
+            return config.training.ce_weight
+
+        told(score)
+        plan = plan_sweep(recipe, [f"{CE}=0.4,0.5,0.6"], method="aux-soft", seeds=[1])
+        with pytest.raises(PlacevalueError, match="1 of 3 trials failed.*ce_weight=0.5: RuntimeError: no memory"):
+            sweep(plan, tmp_path)
+        assert [each["value"] for each in read_record(tmp_path / "sweep.json", SweepRecord).trials] == [0.4, 0.6]
+        bad.clear()
+        assert len(sweep(plan, tmp_path).trials) == 3
+
     def test_what_failed_is_tried_again_and_what_is_finished_is_not(self, recipe, tmp_path, monkeypatch):
         plan = plan_sweep(recipe, [f"{CE}=0.4,0.6"], method="aux-soft")
         train, calls = training.train, []

@@ -5,7 +5,6 @@ or any model with a tokenizer of its own. All of them answer in the same way: no
 generation config asks for (sampling, penalties, forced tokens, least lengths) is done, only its end tokens are kept.
 """
 
-import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,14 +19,13 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 from placevalue.checkpoints import from_pretrained, load_number_tokenizer
 from placevalue.errors import CheckpointError, ModelError
 from placevalue.integration import base_model
-from placevalue.models import load_config, load_model, load_tokenizer, resolve_model
+from placevalue.models import load_config, load_model, load_tokenizer, resolve_model, weights_hash
 from placevalue.records import TrainRecord, read_record
 from placevalue.runfolders import CHECKPOINTS, CONFIG, RECORD, TRAINED_ON
-from placevalue.storage import file_hash, read_json
+from placevalue.storage import read_json
 from placevalue.tokenization import SETTINGS, is_number_tokenizer
 
 _ADAPTER = "adapter_config.json"
-_HASHED = ("model*.safetensors", "pytorch_model*.bin", "adapter_*", "tokenizer.json")
 
 
 @dataclass(frozen=True)
@@ -65,13 +63,8 @@ class Checkpoint:
 
     def weights(self) -> str | None:
         """The sha256 of weights and tokenizer; for a hub's model its commit, where it is known."""
-        folder = Path(self.source)
-        if not folder.is_dir():
-            commit: str | None = getattr(self.config, "_commit_hash", None)
-            return commit
-        files = sorted({file for pattern in _HASHED for file in folder.glob(pattern)})
-        listed = "".join(f"{file_hash(file)}  {file.name}\n" for file in files)
-        return hashlib.sha256(listed.encode()).hexdigest()
+        commit: str | None = getattr(self.config, "_commit_hash", None)
+        return weights_hash(self.source) if Path(self.source).is_dir() else commit
 
 
 def read_checkpoint(name_or_path: str | os.PathLike[str]) -> Checkpoint:

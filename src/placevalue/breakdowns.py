@@ -105,7 +105,9 @@ def loss_curves(experiment: Experiment) -> list[Curves]:
         seeds = {method: [_curve(run, part) for run in experiment.of(method)] for method in experiment.methods}
         seeds = {method: kept for method, curves in seeds.items() if (kept := [curve for curve in curves if curve])}
         if seeds:
-            found.append(Curves(title, seeds, {method: _mean_curve(curves) for method, curves in seeds.items()}))
+            means = {method: _thinned(_mean_curve(curves)) for method, curves in seeds.items()}
+            thin = {method: [_thinned(curve) for curve in curves] for method, curves in seeds.items()}
+            found.append(Curves(title, thin, means))
     return found
 
 
@@ -116,14 +118,18 @@ def _cross_entropy(row: dict[str, object]) -> object:
 
 def _curve(run: Run, part: Callable[[dict[str, object]], object]) -> list[tuple[int, float]]:
     """Steps and values of one run; what was logged as not finite is left out."""
-    found = [
+    return [
         (int(row["step"]), float(value))
         for row in run.train.losses
         if "step" in row and isinstance(value := part(row), int | float)
     ]
-    every = max(1, -(-len(found) // _POINTS))
-    thinned = found[::every]
-    return thinned if not found or thinned[-1] == found[-1] else [*thinned, found[-1]]
+
+
+def _thinned(curve: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """As many points as a chart can show, the last among them."""
+    every = max(1, -(-len(curve) // _POINTS))
+    thinned = curve[::every]
+    return thinned if not curve or thinned[-1] == curve[-1] else [*thinned, curve[-1]]
 
 
 def _mean_curve(curves: Sequence[Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:

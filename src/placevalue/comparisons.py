@@ -1,6 +1,6 @@
 """The methods of an experiment side by side: each over its seeds, and against a baseline."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -238,7 +238,7 @@ def conclusion(summary: Summary) -> str:
         first = f"{where}, {'; '.join(told)}, each with p < {SIGNIFICANT} after Holm" + (
             f"; {unsure}." if open_ else "."
         )
-    return " ".join(filter(None, (first, _coverage(summary), _gaps(summary))))
+    return " ".join(filter(None, (first, _coverage(changes), _gaps(summary))))
 
 
 def _points(change: Change) -> str:
@@ -250,15 +250,20 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def _coverage(summary: Summary) -> str:
-    counts = sorted({len(row.seeds) for row in summary.rows})
-    if counts == [1]:
+def _coverage(changes: Mapping[str, Change]) -> str:
+    """What the intervals of the changes cover, method by method where they differ."""
+    single = [method for method, change in changes.items() if change.seeds == 1]
+    counts = sorted({change.seeds for change in changes.values() if change.seeds > 1})
+    if not changes:
+        return ""
+    if not counts:
         return (
             "Every method was trained once, so the intervals cover the choice of problems alone: "
             "another seed may change the order."
         )
     seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"The intervals cover other problems of the kind and other seeds ({seeds} a method)."
+    but = f"; those of {_listed(single)} rest on one seed and cover problems alone" if single else ""
+    return f"The intervals cover other problems of the kind and other seeds ({seeds} a method){but}."
 
 
 def _gaps(summary: Summary) -> str:

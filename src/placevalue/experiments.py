@@ -19,14 +19,14 @@ from typing import Any, Literal
 from placevalue.assignments import expand
 from placevalue.data import data_checksum
 from placevalue.errors import ConfigError, PlacevalueError
-from placevalue.evaluation import PREDICTION_RECORD, SCORE_RECORD, evaluate, load_predictions
-from placevalue.generation import generate
-from placevalue.obstacles import WEIGHTS, find_obstacles
+from placevalue.evaluation import PREDICTION_RECORD, SCORE_RECORD, evaluate
+from placevalue.generation import generate, read_links
+from placevalue.obstacles import CHECKPOINT_COPIES, WEIGHTS, find_obstacles
 from placevalue.recipes import Recipe, TrainConfig, to_yaml
 from placevalue.records import PredictionRecord, ScoreRecord, TrainRecord, read_record, record_hash
-from placevalue.runfolders import ANSWERS, CHECKPOINTS, CONFIG, RECIPE, RECORD, SEEN
+from placevalue.runfolders import ANSWERS, CHECKPOINTS, CONFIG, RECIPE, RECORD, SEEN, find_changes, run_checksums
 from placevalue.schemas import find_differences
-from placevalue.storage import locked, read_json, write_whole
+from placevalue.storage import LOCK, locked, read_json, write_whole
 from placevalue.workers import run_at_once
 
 logger = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ def plan_experiment(recipe: Recipe, folder: str | os.PathLike[str]) -> Plan:
 
 def plan_run(recipe: Recipe, config: TrainConfig, folder: Path, checksum: Callable[[str], str] = data_checksum) -> Run:
     """What is left of one run: its training as `config` says, its answers and scores as `recipe` does."""
-    seen = {spec: checksum(spec) for spec in (config.data.train, config.data.dev) if spec is not None}
+    seen = run_checksums(config, checksum)
     tested = {spec: checksum(spec) for spec in expand(recipe.data.test)}
     return Run(config, folder, *_left(config.to_dict() | {SEEN: seen}, recipe, tested, folder))
 
@@ -102,10 +102,10 @@ def _left(wanted: dict[str, Any], recipe: Recipe, tested: dict[str, str], folder
     """The stages of a run that are left, and why something of it is stale."""
     if not (folder / RECORD).exists():
         began = (folder / CONFIG).exists() and (folder / CHECKPOINTS).exists()
-        changed = find_differences(read_json(folder / CONFIG), wanted) if began else []
+        changed = find_changes(read_json(folder / CONFIG), wanted) if began else []
         return STAGES, "; ".join(changed)
     record = read_record(folder / RECORD, TrainRecord)
-    if changed := find_differences(record.config | {SEEN: record.data}, wanted):
+    if changed := find_changes(record.config | {SEEN: record.data}, wanted):
         return STAGES, "; ".join(changed)
     why = _stale_answers(record, recipe, tested, folder / ANSWERS)
     if why is not None:
@@ -122,20 +122,27 @@ def _left(wanted: dict[str, Any], recipe: Recipe, tested: dict[str, str], folder
 
 def _stale_answers(record: TrainRecord, recipe: Recipe, tested: dict[str, str], folder: Path) -> str | None:
     """Why there are no predictions that count: an empty text where there are none, none where they do count."""
-    if not (folder / PREDICTION_RECORD).exists():
+    began = read_links(folder)
+    if began is None:
         return ""
-    found = load_predictions(folder).record
-    assert found is not None
-    if found.train != record_hash(record):
+    if began["train"] != record_hash(record):
         return "the predictions are of another model"
-    there = {"data": found.data, "generation": {key: found.config[key] for key in asdict(recipe.generation)}}
-    here = {"data": tested, "generation": asdict(recipe.generation)}
-    return "; ".join(find_differences(there, here)) or None
+    why = "; ".join(changed_answers(recipe, tested, began["data"], began["config"]))
+    return why or (None if (folder / PREDICTION_RECORD).exists() else "")
+
+
+def changed_answers(
+    recipe: Recipe, tested: dict[str, str], data: dict[str, str], settings: dict[str, Any]
+) -> list[str]:
+    """What differs between answers and the recipe: data by name and checksum, settings of generation."""
+    wanted = {key: value for key, value in asdict(recipe.generation).items() if key in settings}
+    there = {"data": data, "generation": {key: settings[key] for key in wanted}}
+    return find_differences(there, {"data": tested, "generation": wanted})
 
 
 def has_weights(folder: Path) -> bool:
-    """Whether a run's model is still there."""
-    return any(file for kind in WEIGHTS for file in folder.glob(kind))
+    """Whether a run's model is still there, and whole."""
+    return (folder / "config.json").exists() and any(file for kind in WEIGHTS for file in folder.glob(kind))
 
 
 def prepare_experiment(recipe: Recipe, folder: str | os.PathLike[str], jobs: int = 1, keep: Keep = "model") -> Plan:
@@ -150,7 +157,8 @@ def prepare_experiment(recipe: Recipe, folder: str | os.PathLike[str], jobs: int
     training = len(recipe.methods) * len(recipe.seeds)
     if plan is not None:
         training = sum("train" in run.todo for run in plan.runs)
-    kept = 0 if keep == "records" else training
+    of_each = {"records": 0, "model": 1, "everything": 1 + CHECKPOINT_COPIES * recipe.training.keep_checkpoints}
+    kept = training * of_each[keep]
     if faults := find_obstacles(asdict(recipe), Path(folder), kept, min(jobs, training)):
         raise ConfigError("; ".join(faults))
     if plan is None:
@@ -178,8 +186,9 @@ def reproduce(
     Example:
         >>> reproduce(read_recipe("recipes/quick.yaml"), "runs/quick")  # doctest: +SKIP
     """
-    plan = prepare_experiment(recipe, folder, jobs, keep)
+    prepare_experiment(recipe, folder, jobs, keep)
     with locked(folder):
+        plan = plan_experiment(recipe, folder)
         write_whole(plan.folder / RECIPE, to_yaml(asdict(plan.recipe)))
         failures = _run_all(plan, jobs, keep, tell)
     if failures:
@@ -191,7 +200,7 @@ def reproduce(
 def _run_all(plan: Plan, jobs: int, keep: Keep, tell: Tell) -> dict[str, str]:
     """Do what is left; why runs failed, by their names."""
     work = partial(_attempt, recipe=plan.recipe, keep=keep)
-    if jobs > 1 and len(plan.todo) > 1:
+    if jobs > 1:
         return run_at_once(work, {run.name: run for run in plan.todo}, jobs, plan.folder / LOGS, tell)
     done = ((run.name, work(run, tell=tell)) for run in plan.todo)
     return {name: why for name, why in done if why is not None}
@@ -245,7 +254,9 @@ def _set_aside(path: Path, experiment: Path) -> None:
 
 
 def _remove_all_but_records(folder: Path) -> None:
-    kept = {RECORD, CONFIG, ANSWERS}
+    for path in [file for kind in WEIGHTS for file in folder.glob(kind)]:
+        path.unlink()  # first: a folder that still has them counts as one that can answer
+    kept = {RECORD, CONFIG, ANSWERS, LOCK}
     for path in folder.iterdir():
         if path.name in kept or path.suffix == ".log":
             continue

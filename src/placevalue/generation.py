@@ -118,6 +118,19 @@ def _finished(assignment: Assignment, out: Path) -> PredictionRecord | None:
     return record
 
 
+def read_links(out: Path) -> dict[str, Any] | None:
+    """What the answers in a folder are of, finished or not, as `Assignment.links` has it; none where there are none."""
+    if (out / PREDICTION_RECORD).exists():
+        record = load_predictions(out).record
+        assert record is not None
+        return {"train": record.train, "data": record.data, "config": record.config}
+    if not (out / PARTIAL).exists():
+        return None
+    with (out / PARTIAL).open(encoding="utf-8") as file:
+        found: dict[str, Any] = json.loads(file.readline())["run"]
+    return found
+
+
 def _refuse_other(found: dict[str, Any], assignment: Assignment, path: Path) -> None:
     if changed := find_differences(found, assignment.links):
         raise DataError(f"{path} is of another run: {'; '.join(changed)}. Choose another folder, or remove it yourself")

@@ -9,6 +9,7 @@ it cannot be had.
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import importlib.util
 import os
@@ -24,11 +25,13 @@ import urllib.error
 import urllib.request
 import zipfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
 from placevalue.errors import ModelError
 from placevalue.pretrained import PRETRAINED, Pretrained
+from placevalue.storage import file_hash
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -38,6 +41,7 @@ TINY, UNTRAINED = "placevalue-tiny", "placevalue-tiny-untrained"
 BUNDLED = (TINY, UNTRAINED)
 """The models inside the package, see `placevalue.tiny`."""
 HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[\w.-]+)?", re.ASCII)
+HASHED = ("model*.safetensors", "pytorch_model*.bin", "adapter_*", "tokenizer.json")
 HUB_SECONDS = 4.0  # how long the hub may take to answer at all; its own client retries for half a minute
 
 
@@ -288,6 +292,26 @@ def is_encoder_decoder(name_or_path: str) -> bool | None:
         return bool(config.is_encoder_decoder)
     except (OSError, ValueError):
         return None
+
+
+def weights_hash(source: str | os.PathLike[str]) -> str | None:
+    """The sha256 of a folder's weights and tokenizer; none for a model that is not in a folder.
+
+    Example:
+        >>> weights_hash("google/flan-t5-base") is None
+        True
+    """
+    files = sorted({file for pattern in HASHED for file in Path(source).glob(pattern)})
+    if not files:
+        return None
+    listed = (f"{_hashed(file, file.stat().st_mtime_ns, file.stat().st_size)}  {file.name}\n" for file in files)
+    return hashlib.sha256("".join(listed).encode()).hexdigest()
+
+
+@cache
+def _hashed(file: Path, _changed: int, _size: int) -> str:
+    """The hash of a file as it was at that time: weights are large, and an experiment asks for them often."""
+    return file_hash(file)
 
 
 def device_name(device: str) -> str:

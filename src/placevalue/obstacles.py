@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from placevalue.runfolders import TRAINED_ON
 from placevalue.schemas import find_faults
 from placevalue.tokenization import number_tokenizer
 
+NEEDED = (("accelerate", "train"), ("rapidfuzz", "evaluate"))
 WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
 _TRAINED_BYTES = 4  # weights are trained in float32
-_CHECKPOINT_COPIES = 3  # a checkpoint holds the weights and AdamW's two moments
+CHECKPOINT_COPIES = 3  # a checkpoint holds the weights and AdamW's two moments
 
 
 def find_obstacles(values: Mapping[str, Any], folder: Path, kept: int = 1, jobs: int = 1) -> list[str]:
@@ -28,10 +30,11 @@ def find_obstacles(values: Mapping[str, Any], folder: Path, kept: int = 1, jobs:
     Args:
         values: The recipe as its YAML file has it; a wrong key does not hide a missing file.
         folder: Where the experiment goes.
-        kept: How many models will lie there in the end, beyond those that do already.
+        kept: How many copies of the model will lie there in the end, beyond those that do already.
         jobs: How many are trained at once.
     """
     faults = find_faults(Recipe, values)
+    faults += [f"{name} is missing: pip install 'placevalue[{extra}]'" for name, extra in NEEDED if not find_spec(name)]
     model, data = values.get("model"), values.get("data")
     data = data if isinstance(data, Mapping) else {}
     tests = data.get("test", ())
@@ -112,13 +115,13 @@ def _disk_faults(model: str, folder: Path, kept: int, jobs: int, values: Mapping
     training = values.get("training")
     checkpoints = training.get("keep_checkpoints") if isinstance(training, Mapping) else None
     checkpoints = checkpoints if isinstance(checkpoints, int) else TrainingConfig.keep_checkpoints
-    needed = weights * (kept + jobs * (1 + _CHECKPOINT_COPIES * (checkpoints + 1)))
+    needed = weights * (kept + jobs * (1 + CHECKPOINT_COPIES * (checkpoints + 1)))
     free = shutil.disk_usage(place).free
     if free < needed:
         faults.append(
-            f"{place} has {free / 1e9:.1f} GB free, and up to {needed / 1e9:.1f} GB are needed for {kept} models and "
-            f"the checkpoints of {jobs} at once: make room, choose another folder, or keep less (--keep records, "
-            "training.keep_checkpoints=1)"
+            f"{place} has {free / 1e9:.1f} GB free, and up to {needed / 1e9:.1f} GB are needed for {kept} copies of "
+            f"the model and the checkpoints of {jobs} runs at once: make room, choose another folder, or keep less "
+            "(--keep records)"
         )
     return faults
 

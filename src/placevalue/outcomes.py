@@ -10,14 +10,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from placevalue.assignments import expand
 from placevalue.errors import DataError
 from placevalue.evaluation import PREDICTION_RECORD, SCORE_RECORD, load_predictions
+from placevalue.experiments import changed_answers
 from placevalue.intervals import Values
 from placevalue.metrics import Answered, metric_values, read_answer
 from placevalue.recipes import Recipe, read_recipe
 from placevalue.records import Prediction, PredictionRecord, ScoreRecord, TrainRecord, read_record, record_hash
-from placevalue.runfolders import ANSWERS, CHECKPOINTS, CONFIG, RECIPE, RECORD
-from placevalue.schemas import find_differences
+from placevalue.runfolders import ANSWERS, CHECKPOINTS, CONFIG, RECIPE, RECORD, SEEN, find_changes
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def load_experiment(folder: str | os.PathLike[str]) -> Experiment:
     """Read every finished run of an experiment, and hold its records to each other.
 
     A run whose records do not fit together, that answers other problems than the rest, or that stands there twice is
-    an error that names all faults. One that was trained by another recipe than stands in the folder counts as missing.
+    an error that names all faults. One of another recipe than stands in the folder counts as missing.
 
     Example:
         >>> load_experiment("results/flan-t5-small-title-mawps").methods  # doctest: +SKIP
@@ -112,7 +113,7 @@ def load_experiment(folder: str | os.PathLike[str]) -> Experiment:
             faults.append(str(error))
             continue
         if changed := _changed(run, recipe):
-            missing.append(f"{path.name}: trained by another recipe ({'; '.join(changed)})")
+            missing.append(f"{path.name}: of another recipe ({'; '.join(changed)})")
         else:
             runs.append(run)
     if faults := faults + _misfits(runs):
@@ -166,10 +167,15 @@ def _load_run(path: Path) -> Run:
 
 
 def _changed(run: Run, recipe: Recipe | None) -> list[str]:
-    """What of a run's config is not as the recipe has it."""
+    """What of a run is not as the recipe has it; whether its data is still the same is for `reproduce` to find out."""
     if recipe is None:
         return []
-    return find_differences(run.train.config, recipe.run(run.method, run.seed).to_dict())
+    wanted, seen = recipe.run(run.method, run.seed).to_dict(), {SEEN: run.train.data}
+    there = dict.fromkeys(run.prediction.data, "")
+    tested = dict.fromkeys(expand(recipe.data.test), "")
+    return find_changes(run.train.config | seen, wanted | seen) + changed_answers(
+        recipe, tested, there, run.prediction.config
+    )
 
 
 def _misfits(runs: Sequence[Run]) -> list[str]:

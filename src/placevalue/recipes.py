@@ -15,6 +15,8 @@ from placevalue.errors import ConfigError
 from placevalue.methods import METHODS
 from placevalue.schemas import build, find_faults
 
+CE_WEIGHT = "training.ce_weight"
+
 
 @dataclass(frozen=True)
 class DataConfig:
@@ -165,7 +167,7 @@ class Recipe:
     seeds: tuple[int, ...] = (42,)
     """Each method is trained once with each."""
     ce_weights: dict[str, float] = field(default_factory=dict)
-    """The share of cross-entropy of single methods, where it is not `training.ce_weight`."""
+    """The share of cross-entropy of single methods; an override of `training.ce_weight` takes the place of all."""
     numbers: NumberSettings = field(default_factory=NumberSettings)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     generation: GenerationConfig = field(default_factory=GenerationConfig)
@@ -173,6 +175,8 @@ class Recipe:
     def __post_init__(self) -> None:
         if not self.methods or not self.seeds:
             raise ConfigError("methods and seeds must name at least one each")
+        if len(set(self.methods)) < len(self.methods) or len(set(self.seeds)) < len(self.seeds):
+            raise ConfigError(f"methods={list(self.methods)}, seeds={list(self.seeds)}: expected each of them once")
         if strange := [name for name in self.ce_weights if name not in METHODS]:
             raise ConfigError(f"ce_weights names {', '.join(strange)}: expected methods, {', '.join(METHODS)}")
         for method in self.methods:
@@ -248,6 +252,8 @@ def _set(values: dict[str, Any], override: str) -> None:
     path, equals, text = override.partition("=")
     if not equals or not path:
         raise ConfigError(f"{override!r}: expected key=value, such as training.learning_rate=1e-5")
+    if path == CE_WEIGHT:
+        values.pop("ce_weights", None)
     *parents, last = path.split(".")
     place = values
     for parent in parents:

@@ -57,7 +57,7 @@ class TrainRecord(_Record):
     model: str
     """The base model."""
     data: dict[str, str]
-    """The checksum of each data set that was used, by its spec."""
+    """The checksum of each data set that was used, by its spec, and of the base model's weights, as `model`."""
     trained_on: tuple[str, ...]
     """The corpora behind the weights, those that the base model was trained on by us included."""
     steps: int

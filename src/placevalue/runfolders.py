@@ -3,21 +3,59 @@
 import logging
 import os
 import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from placevalue.data import data_checksum
 from placevalue.errors import DataError, TrainingError
-from placevalue.recipes import TrainConfig
+from placevalue.methods import METHODS, Method
+from placevalue.models import resolve_model, weights_hash
+from placevalue.recipes import NumberSettings, TrainConfig, TrainingConfig
 from placevalue.records import TrainRecord, read_record
 from placevalue.schemas import find_differences
 from placevalue.storage import read_json, write_json
 
 logger = logging.getLogger(__name__)
-SEEN = "checksums"  # the key of what the data was when the run began
+SEEN = "checksums"  # the key of what data and model were when the run began
+MODEL = "model"  # the key, among these, of the model's weights
+BYSTANDERS = ("keep_checkpoints", "log_every", "tensorboard", "workers")
+"""Settings of training that no weight depends on."""
 RECORD, CONFIG, CHECKPOINTS, ANSWERS = "train.json", "run.json", "checkpoints", "predictions"
 RECIPE = "recipe.yaml"  # beside the folders of the runs that it asks for
 TRAINED_ON = "placevalue_trained_on"
 """The key of a model's own config that says which corpora its weights have seen."""
+
+
+def run_checksums(config: TrainConfig, checksum: Callable[[str], str] = data_checksum) -> dict[str, str]:
+    """What a run is made from: the checksums of its data, and of its model where that is in a folder."""
+    found = {spec: checksum(spec) for spec in (config.data.train, config.data.dev) if spec is not None}
+    weights = weights_hash(resolve_model(config.model))
+    return found | ({} if weights is None else {MODEL: weights})
+
+
+def find_changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """What differs between two runs, as config and checksums, as far as their weights depend on it.
+
+    A setting that is younger than a record had its default then; a model's checksum counts where both have one.
+    """
+    theirs, ours = _telling(there), _telling(here)
+    if not all(MODEL in each[SEEN] for each in (theirs, ours)):
+        for each in (theirs, ours):
+            each[SEEN].pop(MODEL, None)
+    return find_differences(theirs, ours)
+
+
+def _telling(run: Mapping[str, Any]) -> dict[str, Any]:
+    method = METHODS.get(run.get("method", ""), Method(""))
+    training = asdict(TrainingConfig()) | run.get("training", {})
+    left_out = {*BYSTANDERS, *(() if method.loss else ("ce_weight",))}
+    return dict(run) | {
+        "training": {key: value for key, value in training.items() if key not in left_out},
+        "numbers": asdict(NumberSettings()) | run.get("numbers", {}) if method.digits else {},
+        SEEN: dict(run.get(SEEN, {})),
+    }
 
 
 def finished_run(config: TrainConfig, checksums: dict[str, str], folder: Path) -> TrainRecord:
@@ -63,7 +101,7 @@ def _state(checkpoint: Path) -> dict[str, Any] | None:
 
 
 def _refuse_other(config: TrainConfig, checksums: dict[str, str], found: dict[str, Any], folder: Path) -> None:
-    if changed := find_differences(found, config.to_dict() | {SEEN: checksums}):
+    if changed := find_changes(found, config.to_dict() | {SEEN: checksums}):
         raise TrainingError(
             f"{folder} holds another run: {'; '.join(changed)}. Choose another folder, or remove it yourself"
         )

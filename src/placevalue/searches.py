@@ -19,11 +19,10 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from placevalue.errors import ConfigError
 from placevalue.methods import METHODS
-from placevalue.recipes import Recipe, field_help, make_recipe, parse_value
+from placevalue.recipes import CE_WEIGHT, Recipe, field_help, make_recipe, parse_value
 
 Sampler = Literal["grid", "tpe"]
 SAMPLERS: tuple[Sampler, ...] = get_args(Sampler)
-CE_WEIGHT = "training.ce_weight"
 PAPER_SEARCH = f"{CE_WEIGHT}=0.4:0.8:0.05"
 """The paper's search for its lambda."""
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -136,6 +135,8 @@ def with_values(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
         0.45
     """
     changed = asdict(recipe)
+    if CE_WEIGHT in values:
+        changed["ce_weights"] = {}
     for path, value in values.items():
         *parents, last = path.split(".")
         place = changed

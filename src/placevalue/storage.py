@@ -11,6 +11,8 @@ from typing import Any
 
 from placevalue.errors import DataError
 
+LOCK = ".lock"
+
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
     """Write beside, then rename: whoever is stopped in between leaves the old file or none.
@@ -79,7 +81,7 @@ def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
 
     Windows has no such locks: there it is the user who must not start two.
     """
-    path = Path(folder) / ".lock"
+    path = Path(folder) / LOCK
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         try:

@@ -115,7 +115,14 @@ def finished_trials(study: Any) -> list[Any]:
     return list(study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
 
 
-def claim_trial(study: Any, searches: Sequence[Search], sampler: Sampler, trials: int, seed: int) -> Claim | None:
+def claim_trial(
+    study: Any,
+    searches: Sequence[Search],
+    sampler: Sampler,
+    trials: int,
+    seed: int,
+    skipped: Sequence[Mapping[str, Any]] = (),
+) -> Claim | None:
     """Something that nobody has tried or is trying; nothing where all is done or in other hands.
 
     Args:
@@ -124,13 +131,14 @@ def claim_trial(study: Any, searches: Sequence[Search], sampler: Sampler, trials
         sampler: `grid` or `tpe`.
         trials: How many there are to be.
         seed: Makes the choices of `tpe`, each trial's by itself.
+        skipped: Values that are left to others, or for another time.
     """
     while True:
         taken, left = _look(study)
         if len(taken) >= trials and sampler == "tpe":
             return None
         wanted = grid_points(searches) if sampler == "grid" else left
-        known = {_key(trial) for trial in taken}
+        known = {_key(trial) for trial in taken} | {_dumps(values) for values in skipped}
         free = next((values for values in wanted if _dumps(values) not in known), None)
         if free is None and sampler == "grid":
             return None
@@ -237,12 +245,10 @@ def signs_of_life(claim: Claim) -> Iterator[None]:
     stopped = threading.Event()
 
     def beat() -> None:
-        from optuna.exceptions import OptunaError
-
         while not stopped.wait(BEAT):
             try:
                 claim.trial.set_user_attr(SIGN, _sign())
-            except (OptunaError, OSError, RuntimeError) as error:  # the storage may be back for the next one
+            except Exception as error:  # each storage has errors of its own, and may be back for the next sign
                 logger.warning("trial %d could not give a sign of life: %s", claim.trial.number, error)
 
     thread = threading.Thread(target=beat, daemon=True)

@@ -35,6 +35,7 @@ from placevalue.searches import (
     read_searches,
     with_values,
 )
+from placevalue.storage import locked
 from placevalue.studies import SCORES, VALUES, claim_trial, finished_trials, open_study, signs_of_life
 
 logger = logging.getLogger(__name__)
@@ -190,15 +191,28 @@ def sweep(
     made = provenance()
     record = _write(plan, opened, out, made)
     tell = progress or (lambda _done, _all, _what: None)
-    while (claim := claim_trial(opened, plan.searches, plan.sampler, plan.trials, plan.sampler_seed)) is not None:
+    failed: dict[str, str] = {}
+    skipped: list[dict[str, Any]] = []
+    asked = (opened, plan.searches, plan.sampler, plan.trials, plan.sampler_seed, skipped)
+    while (claim := claim_trial(*asked)) is not None:
         try:
             with signs_of_life(claim):
                 scores = _run_trial(plan, claim.values, out, keep_weights, len(record.trials), tell)
-        except BaseException:
+        except BaseException as error:
             claim.give_up()
-            raise
+            if not isinstance(error, Exception) or plan.sampler != "grid":
+                raise
+            logger.warning("%s failed: %s", name_values(claim.values), error)
+            failed[name_values(claim.values)] = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            skipped.append(claim.values)
+            continue
         claim.finish(_mean(scores), scores)
         record = _write(plan, opened, out, made)
+    if failed:
+        raise PlacevalueError(
+            f"{len(failed)} of {plan.trials} trials failed, start again to retry them: "
+            + "; ".join(f"{name}: {why}" for name, why in failed.items())
+        )
     tell(len(record.trials) * len(plan.seeds), plan.trials * len(plan.seeds), "")
     draw_sweep(record, out / PLOT)
     return record
@@ -221,7 +235,7 @@ def _run_trial(
 def _run(recipe: Recipe, config: TrainConfig, folder: Path, metric: str, keep_weights: bool) -> dict[str, Any]:
     """Train, answer dev and score, as far as the folder does not hold it already."""
     (dev,) = recipe.data.test
-    with _logged(folder / LOG):
+    with locked(folder), _logged(folder / LOG):
         finish_run(plan_run(recipe, config, folder), recipe, "model" if keep_weights else "records")
     score = read_record(folder / ANSWERS / SCORE_RECORD, ScoreRecord).scores[dev].get(metric)
     if score is None:

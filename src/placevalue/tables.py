@@ -152,7 +152,10 @@ def _percent(value: float) -> str:
 
 
 def _score_span(score: Interval) -> str:
-    return "" if score.low is None or score.high is None else f" [{100 * score.low:.1f}, {100 * score.high:.1f}]"
+    """The borders of a score; none of the metrics shown goes below 0."""
+    if score.low is None or score.high is None:
+        return ""
+    return f" [{100 * max(score.low, 0):.1f}, {100 * score.high:.1f}]"
 
 
 def _change_span(change: Change) -> str:

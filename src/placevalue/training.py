@@ -20,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallba
 from transformers.trainer_callback import ProgressCallback
 
 from placevalue.batches import LikeLengths, PairCollator
-from placevalue.data import Problem, data_checksum, data_sources, load_data
+from placevalue.data import Problem, data_sources, load_data
 from placevalue.encoding import IGNORED, Example, encode_and_count
 from placevalue.errors import TrainingError
 from placevalue.integration import attach
@@ -29,7 +29,7 @@ from placevalue.methods import Method, find_method
 from placevalue.models import device_name, load_model, load_tokenizer
 from placevalue.recipes import TrainConfig
 from placevalue.records import TrainRecord, provenance, write_record
-from placevalue.runfolders import CHECKPOINTS, RECORD, TRAINED_ON, claim_folder, finished_run
+from placevalue.runfolders import CHECKPOINTS, RECORD, TRAINED_ON, claim_folder, finished_run, run_checksums
 from placevalue.targets import find_numbers
 from placevalue.tokenization import number_ids, number_tokenizer
 from placevalue.trainers import log_parts
@@ -72,7 +72,7 @@ def train(
         >>> train(read_recipe("recipes/quick.yaml").run("agg-before"), "runs/agg-before")  # doctest: +SKIP
     """
     folder = Path(folder)
-    checksums = {spec: data_checksum(spec) for spec in (config.data.train, config.data.dev) if spec is not None}
+    checksums = run_checksums(config)
     if (folder / RECORD).exists():
         return finished_run(config, checksums, folder)
     checkpoint = claim_folder(config, checksums, folder, resume)

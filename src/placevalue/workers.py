@@ -5,15 +5,24 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 Work = Callable[..., str | None]
 """Does one piece of work, given as its argument and `tell=`; returns why it failed, where it did."""
-_inherited: dict[str, Any] = {}  # what a worker got when it began
+_DIED = "its process died; out of memory?"
+
+
+@dataclass
+class _Worker:
+    """A process, the pipe to it, and the name of what it is doing."""
+
+    process: Any
+    pipe: Connection
+    name: str
 
 
 def run_at_once(
@@ -21,47 +30,65 @@ def run_at_once(
 ) -> dict[str, str]:
     """Do pieces of work, `jobs` at a time; why those failed that did, by name.
 
-    Workers end when this process does, however it ends. On a CPU they share its cores.
+    A process that dies takes its own piece with it and no other. Workers end when this process does, however it ends.
+    On a CPU they share its cores.
     """
-    context = multiprocessing.get_context("spawn")
-    events = context.Queue()
-    listener = threading.Thread(target=_listen, args=(events, tell), daemon=True)
-    listener.start()
-    given = {"events": events, "logs": logs, "threads": max(1, (os.cpu_count() or 1) // jobs)}
+    waiting = list(pieces.items())
+    workers: list[_Worker] = []
     failures: dict[str, str] = {}
-    with ProcessPoolExecutor(jobs, context, _begin, (given,)) as pool:
-        futures = {pool.submit(_do, work, name, piece): name for name, piece in pieces.items()}
-        try:
-            for future in as_completed(futures):
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    try:
+        while waiting or workers:
+            while waiting and len(workers) < jobs:
+                workers.append(_start(work, *waiting.pop(0), logs, threads))
+            ready = wait([worker.pipe for worker in workers])
+            for worker in [each for each in workers if each.pipe in ready]:
                 try:
-                    why = future.result()
-                except BrokenProcessPool:
-                    why = "its process died, or another one did: out of memory?"
-                if why is not None:
-                    failures[futures[future]] = why
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in multiprocessing.active_children():
-                process.terminate()
-            raise
-    events.put(None)
-    listener.join()
+                    kind, told = worker.pipe.recv()
+                except EOFError:
+                    kind, told = "done", _DIED
+                if kind == "told":
+                    tell(*told)
+                    continue
+                if told is not None:
+                    failures[worker.name] = told
+                if told == _DIED or not waiting:
+                    worker.pipe.close()
+                    workers.remove(worker)
+                else:
+                    worker.name, piece = waiting.pop(0)
+                    worker.pipe.send((worker.name, piece))
+    finally:
+        for worker in workers:
+            worker.process.terminate()
     return failures
 
 
-def _listen(events: Any, tell: Callable[..., object]) -> None:
-    while (event := events.get()) is not None:
-        tell(*event)
+def _start(work: Work, name: str, piece: Any, logs: Path, threads: int) -> _Worker:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, work, logs, threads), daemon=True)
+    process.start()
+    theirs.close()
+    ours.send((name, piece))
+    return _Worker(process, ours, name)
 
 
-def _begin(given: dict[str, Any]) -> None:
-    """Make a new process ready for work."""
-    _inherited.update(given)
+def _serve(pipe: Connection, work: Work, logs: Path, threads: int) -> None:
+    """Do one piece after the other, until the pipe is closed."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if "OMP_NUM_THREADS" not in os.environ:
         import torch
 
-        torch.set_num_threads(given["threads"])
+        torch.set_num_threads(threads)
+    while True:
+        try:
+            name, piece = pipe.recv()
+        except EOFError:
+            return
+        with _printed_to(logs / f"{name}.log"):
+            why = work(piece, tell=lambda *event: pipe.send(("told", event)))
+        pipe.send(("done", why))
 
 
 def _end_with_parent() -> None:
@@ -69,11 +96,6 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
-
-
-def _do(work: Work, name: str, piece: Any) -> str | None:
-    with _printed_to(_inherited["logs"] / f"{name}.log"):
-        return work(piece, tell=lambda *event: _inherited["events"].put(event))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from placevalue.comparisons import conclusion, summarise
 from placevalue.errors import PlacevalueError
 from placevalue.experiments import STAGES, Keep, Plan, Tell, prepare_experiment, reproduce
 from placevalue.obstacles import find_obstacles
-from placevalue.outcomes import load_experiment
+from placevalue.outcomes import load_experiment, load_experiments
 from placevalue.recipes import Recipe, make_recipe, read_values, to_yaml
 from placevalue.reporting import write_report
 from placevalue.tables import SHOWN, make_table, terminal_table
@@ -46,6 +46,7 @@ def run_reproduce(options: argparse.Namespace) -> None:
     console = make_console()
     folder = options.out or Path("runs") / options.recipe.stem
     recipe = _recipe(options, folder)
+    load_experiments(options.beside)  # what is wrong with them is better known now
     plan = prepare_experiment(recipe, folder, options.jobs, options.keep)
     if options.dry_run:
         for run in plan.runs:
