@@ -27,9 +27,11 @@ def test_it_is_what_transformers_makes(name, side):
 
 
 class TestLikeLengths:
-    def test_each_example_comes_once_and_whole_batches_first(self):
+    def test_each_example_comes_once_and_the_batch_that_is_not_whole_last(self):
         for count in (1, 7, 64, 997):
             assert sorted(LikeLengths(list(range(count)), 8, seed=3)) == list(range(count))
+        *_, last = torch.tensor(list(LikeLengths([5] * 4 + [900], 4, seed=3))).split(4)
+        assert last.tolist() == [4]
 
     def test_little_is_padded(self):
         lengths = torch.randint(5, 100, (1000,), generator=torch.Generator().manual_seed(0)).tolist()

@@ -38,3 +38,11 @@ def test_recipes_have_what_was_best_on_dev(path):
     run = read_recipe(ROOT / "recipes" / f"{name}.yaml").run(record.config["method"])
     for field, value in record.best["values"].items():
         assert getattr(run.training, field.removeprefix("training.")) == value
+
+
+def test_the_tokens_that_methods_cost_are_those_of_the_records():
+    told = (ROOT / "docs" / "choosing.md").read_text()
+    for run in load_experiment(ROOT / "results" / "quick").runs:
+        counts = run.train.counts
+        question, answer = (counts[f"{part}_tokens"] / counts["problems"] for part in ("question", "answer"))
+        assert f"| `{run.method}` | {question:.1f} | {answer:.1f} |" in told
