@@ -14,7 +14,7 @@ from placevalue.outcomes import Experiment
 from placevalue.records import Prediction, ScoreRecord
 
 SIGNIFICANT = 0.05
-_BASELINE = "digits"  # the absolute row of the paper's tables
+BASELINE = "digits"  # the absolute row of the paper's tables
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
         raise ConfigError(f"the metric {metric!r} is unknown: expected one of {', '.join(METRICS)}")
     methods = experiment.methods
     if baseline is None:
-        baseline = _BASELINE if _BASELINE in methods else methods[0]
+        baseline = BASELINE if BASELINE in methods else methods[0]
     if baseline not in methods:
         raise ConfigError(
             f"the baseline {baseline!r} has no finished run in {experiment.folder}: expected {', '.join(methods)}"

@@ -31,3 +31,8 @@ class DataError(PlacevalueError):
 
 class TrainingError(PlacevalueError):
     """A run cannot be trained, taken up again, or scored."""
+
+
+def in_one_line(error: Exception) -> str:
+    """What happened, for a list of what failed."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -18,10 +18,11 @@ from typing import Any, Literal
 
 from placevalue.assignments import expand
 from placevalue.data import data_checksum
-from placevalue.errors import ConfigError, PlacevalueError
+from placevalue.errors import ConfigError, PlacevalueError, in_one_line
 from placevalue.evaluation import PREDICTION_RECORD, SCORE_RECORD, evaluate
 from placevalue.generation import generate, read_links
-from placevalue.obstacles import CHECKPOINT_COPIES, WEIGHTS, find_obstacles
+from placevalue.models import WEIGHTS
+from placevalue.obstacles import CHECKPOINT_COPIES, find_obstacles
 from placevalue.recipes import Recipe, TrainConfig, to_yaml
 from placevalue.records import PredictionRecord, ScoreRecord, TrainRecord, read_record, record_hash
 from placevalue.runfolders import ANSWERS, CHECKPOINTS, CONFIG, RECIPE, RECORD, SEEN, find_changes, run_checksums
@@ -212,7 +213,7 @@ def _attempt(run: Run, recipe: Recipe, keep: Keep, tell: Tell) -> str | None:
         finish_run(run, recipe, keep, tell)
     except Exception as error:  # whatever a model, a driver or a disk comes up with
         logger.error("%s failed: %s", run.name, traceback.format_exc())
-        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        return in_one_line(error)
     return None
 
 

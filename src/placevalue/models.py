@@ -41,7 +41,8 @@ TINY, UNTRAINED = "placevalue-tiny", "placevalue-tiny-untrained"
 BUNDLED = (TINY, UNTRAINED)
 """The models inside the package, see `placevalue.tiny`."""
 HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[\w.-]+)?", re.ASCII)
-HASHED = ("model*.safetensors", "pytorch_model*.bin", "adapter_*", "tokenizer.json")
+WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
+HASHED = (*WEIGHTS, "adapter_*", "tokenizer.json")
 HUB_SECONDS = 4.0  # how long the hub may take to answer at all; its own client retries for half a minute
 
 

@@ -12,14 +12,13 @@ from placevalue.data import data_sources, load_data
 from placevalue.errors import ModelError, PlacevalueError
 from placevalue.evaluation import check_leakage
 from placevalue.methods import METHODS
-from placevalue.models import load_config, load_tokenizer, resolve_model
+from placevalue.models import WEIGHTS, load_config, load_tokenizer, resolve_model
 from placevalue.recipes import NumberSettings, Recipe, TrainingConfig
 from placevalue.runfolders import TRAINED_ON
 from placevalue.schemas import find_faults
 from placevalue.tokenization import number_tokenizer
 
 NEEDED = (("accelerate", "train"), ("rapidfuzz", "evaluate"))
-WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
 _TRAINED_BYTES = 4  # weights are trained in float32
 CHECKPOINT_COPIES = 3  # a checkpoint holds the weights and AdamW's two moments
 

@@ -24,7 +24,6 @@ METHODS = {
 }
 """Our methods that the paper has as well, by the names of its rows."""
 TABLES = {"accuracy_paper": ("accuracy", "token_ablation_accuracy"), "cer_written": ("cer",)}
-BASELINE = "digits"
 _SETS = ("Original", "Commuted", "Integers 0 to 1000", "2-digit integers", "3-digit integers", "4-digit integers",
          "1000+", "1000+ same", "1dp random", "2dp random")  # fmt: skip
 SETS = {"mawps:test": "MAWPS"} | {f"fermat:{ours}": theirs for ours, theirs in zip(PAPER_SETS, _SETS, strict=True)}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from placevalue.data import data_checksum
-from placevalue.errors import ConfigError, DataError, PlacevalueError
+from placevalue.errors import ConfigError, DataError, PlacevalueError, in_one_line
 from placevalue.evaluation import SCORE_RECORD
 from placevalue.experiments import finish_run, plan_run
 from placevalue.figures import draw_sweep
@@ -203,7 +203,7 @@ def sweep(
             if not isinstance(error, Exception) or plan.sampler != "grid":
                 raise
             logger.warning("%s failed: %s", name_values(claim.values), error)
-            failed[name_values(claim.values)] = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            failed[name_values(claim.values)] = in_one_line(error)
             skipped.append(claim.values)
             continue
         claim.finish(_mean(scores), scores)

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from placevalue.comparisons import Cell, Change, Row, Summary
+from placevalue.comparisons import BASELINE, Cell, Change, Row, Summary
 from placevalue.errors import ConfigError
 from placevalue.intervals import Interval
 from placevalue.metrics import METRICS
-from placevalue.published import BASELINE, SETS, PublishedRow, published_rows
 from placevalue.published import METHODS as PAPER_METHODS
+from placevalue.published import SETS, PublishedRow, published_rows
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,9 +12,10 @@ from placevalue.comparisons import conclusion, summarise
 from placevalue.errors import PlacevalueError
 from placevalue.experiments import STAGES, Keep, Plan, Tell, prepare_experiment, reproduce
 from placevalue.obstacles import find_obstacles
-from placevalue.outcomes import load_experiment, load_experiments
+from placevalue.outcomes import load_experiments
 from placevalue.recipes import Recipe, make_recipe, read_values, to_yaml
-from placevalue.reporting import write_report
+from placevalue.reporting import REPORT, make_page
+from placevalue.storage import write_whole
 from placevalue.tables import SHOWN, make_table, terminal_table
 
 if TYPE_CHECKING:
@@ -58,12 +59,12 @@ def run_reproduce(options: argparse.Namespace) -> None:
             reproduce(recipe, folder, options.jobs, options.keep, tell)
     else:
         console.print(f"{folder}: all {len(plan.runs)} runs are there", soft_wrap=True)
-    experiment = load_experiment(folder)
+    experiments = load_experiments([folder, *options.beside])
     for metric in SHOWN:
-        summary = summarise(experiment, metric=metric)
+        summary = summarise(experiments[0], metric=metric)
         console.print(terminal_table(make_table(summary)))
         console.print(conclusion(summary), markup=False)
-    console.print(f"report: {write_report([folder, *options.beside])}", soft_wrap=True, markup=False)
+    console.print(f"report: {write_whole(folder / REPORT, make_page(experiments))}", soft_wrap=True, markup=False)
 
 
 def _recipe(options: argparse.Namespace, folder: Path) -> Recipe:
