@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from placevalue.errors import ConfigError
-from placevalue.evaluation import problem_units
+from placevalue.evaluation import group_rows, problem_units
 from placevalue.intervals import Groups, Interval, Units, Values, crossed_interval, holm, paired_test, spread
 from placevalue.metrics import METRICS
 from placevalue.outcomes import Experiment
@@ -118,12 +118,7 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
 
 def _columns(rows: Sequence[Prediction]) -> tuple[list[Column], list[list[Units]]]:
     """Sets, their mean where there are several, operations; each with its rows, in as many groups as are averaged."""
-
-    def grouped(keys: Sequence[str | None]) -> dict[str, Units]:
-        names = dict.fromkeys(key for key in keys if key is not None)
-        return {name: np.flatnonzero([key == name for key in keys]) for name in names}
-
-    sets, operations = grouped([row.set for row in rows]), grouped([row.operation for row in rows])
+    sets, operations = group_rows([row.set for row in rows]), group_rows([row.operation for row in rows])
     columns = [Column("set", name, len(chosen)) for name, chosen in sets.items()]
     groups = [[chosen] for chosen in sets.values()]
     if len(sets) > 1:

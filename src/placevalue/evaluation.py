@@ -176,9 +176,9 @@ def score_rows(rows: Sequence[Prediction], draws: int, seed: int, max_answer: in
         found = bootstrap(values[chosen], _renumbered(units[chosen]), draws, seed)
         return {name: asdict(each) for name, each in zip(METRICS, found, strict=True) if each is not None}
 
-    sets = _groups([row.set for row in rows])
-    operations = _groups([row.operation for row in rows])
-    cells = _groups([None if row.operation is None else (row.set, row.operation) for row in rows])
+    sets = group_rows([row.set for row in rows])
+    operations = group_rows([row.operation for row in rows])
+    cells = group_rows([None if row.operation is None else (row.set, row.operation) for row in rows])
     set_operations: dict[str, dict[str, Any]] = {}
     for (name, operation), chosen in cells.items():
         set_operations.setdefault(name, {})[operation] = score(chosen)
@@ -205,7 +205,7 @@ def _renumbered(keys: Any) -> Units:
     return numbers
 
 
-def _groups(keys: Sequence[Any]) -> dict[Any, Units]:
+def group_rows(keys: Sequence[Any]) -> dict[Any, Units]:
     """Which rows have each key, in the order the keys come; rows without one are left out."""
     found: dict[Any, list[int]] = {}
     for index, key in enumerate(keys):
@@ -248,7 +248,7 @@ def compare(first: Predicted, second: Predicted, draws: int = DRAWS, seed: int =
         metric_values([read_answer(each.answer, each.prediction) for each in chosen], COMPARED)
         for chosen in (rows, [theirs[row.id] for row in rows])
     )
-    units, groups = problem_units(rows), _groups([row.set for row in rows])
+    units, groups = problem_units(rows), group_rows([row.set for row in rows])
     if len(groups) > 1:
         groups["all sets"] = np.arange(len(rows))
     return {

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from placevalue.commands.consoles import make_console
-from placevalue.commands.running import define_recipe
+from placevalue.commands.running import define_recipe, recipe_overrides
 from placevalue.comparisons import conclusion, summarise
 from placevalue.errors import PlacevalueError
 from placevalue.experiments import STAGES, Keep, Plan, Tell, prepare_experiment, reproduce
@@ -70,9 +70,9 @@ def run_reproduce(options: argparse.Namespace) -> None:
 def _recipe(options: argparse.Namespace, folder: Path) -> Recipe:
     """The recipe; whatever is wrong with it and with what it names is reported together."""
     given = {"methods": options.methods, "seeds": options.seeds}
-    overrides = options.overrides + [f"{key}=[{', '.join(map(str, each))}]" for key, each in given.items() if each]
-    if options.max_steps:
-        overrides.append(f"training.max_steps={options.max_steps}")
+    overrides = recipe_overrides(options) + [
+        f"{key}=[{', '.join(map(str, each))}]" for key, each in given.items() if each
+    ]
     values = read_values(options.recipe, overrides)
     try:
         return make_recipe(values, str(options.recipe))

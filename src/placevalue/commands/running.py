@@ -55,6 +55,11 @@ def define_recipe(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--max-steps", type=int, metavar="N", help="the same as training.max_steps=N")
 
 
+def recipe_overrides(options: argparse.Namespace) -> list[str]:
+    """All that a command line changes in its recipe."""
+    return options.overrides + ([f"training.max_steps={options.max_steps}"] if options.max_steps else [])
+
+
 def define_train(verb: argparse.ArgumentParser) -> None:
     """The flags of `train`."""
     define_recipe(verb)
@@ -67,8 +72,7 @@ def define_train(verb: argparse.ArgumentParser) -> None:
 
 def run_train(options: argparse.Namespace) -> None:
     """Train one method of a recipe; `accelerate launch -m placevalue.cli train ...` uses many devices."""
-    overrides = options.overrides + ([f"training.max_steps={options.max_steps}"] if options.max_steps else [])
-    config = read_recipe(options.recipe, overrides).run(options.method, options.seed)
+    config = read_recipe(options.recipe, recipe_overrides(options)).run(options.method, options.seed)
     folder = options.out or Path("runs") / options.recipe.stem / f"{config.method}-{config.seed}"
     console = make_console()
     if options.dry_run:

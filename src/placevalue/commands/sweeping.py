@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placevalue.commands.consoles import make_console
+from placevalue.commands.running import define_recipe, recipe_overrides
 from placevalue.methods import METHODS
 from placevalue.recipes import read_recipe, to_yaml
 from placevalue.scoreboards import sweep_table
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 
 def define_sweep(verb: argparse.ArgumentParser) -> None:
     """The flags of `sweep`."""
-    verb.add_argument("recipe", type=Path, help="a YAML file with data.dev, see recipes/")
-    verb.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="such as training.epochs=5")
+    define_recipe(verb)
     verb.add_argument("--method", choices=list(METHODS), help="the first of the recipe where none is given")
     verb.add_argument(
         "--search",
@@ -51,7 +51,7 @@ def run_sweep(options: argparse.Namespace) -> None:
     from placevalue.sweeps import plan_sweep, sweep
 
     names = ("method", "seeds", "sampler", "trials", "sampler_seed", "metric")
-    recipe = read_recipe(options.recipe, options.overrides)
+    recipe = read_recipe(options.recipe, recipe_overrides(options))
     plan = plan_sweep(recipe, options.search or [PAPER_SEARCH], **{name: getattr(options, name) for name in names})
     out = options.out or Path("runs") / options.recipe.stem / f"sweep-{plan.method}"
     if options.dry_run:
