@@ -150,7 +150,7 @@ class TestShipped:
         (tmp_path / "few.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         given = [f"{key}={tmp_path / 'few.jsonl'}" for key in ("data.train", "data.dev")]
         given += [f"model={tmp_path / 'model'}", "training.checkpoint_every=2", "training.batch_size=4"]
-        given += ["training.precision=float32", "training.workers=0"]  # here is no accelerator
+        given += ["training.workers=0"]
         command = ["train", str(path), *given, "--max-steps", "2", "--out", str(tmp_path / "run")]
         assert main([*command, "--method", recipe.methods[-1]]) == 0
         assert "2 steps" in capsys.readouterr().out

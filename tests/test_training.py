@@ -72,6 +72,24 @@ def test_every_method_trains_and_comes_back(home, tmp_path, name, method):
             assert torch.equal(model.state_dict()[key], value), key
 
 
+def test_precisions_work_on_a_cpu_too(home, tmp_path):
+    ends = {}
+    for precision in ("float32", "tf32", "bfloat16"):
+        torch.set_float32_matmul_precision("medium")  # what was set before does not reach a run
+        train(recipe(home, precision=precision, learning_rate=1e-3).run(), tmp_path / precision)
+        ends[precision] = torch.cat([value.flatten() for value in weights(tmp_path / precision).values()])
+        assert torch.get_float32_matmul_precision() == "highest"
+    assert torch.equal(ends["float32"], ends["tf32"]) and not torch.equal(ends["float32"], ends["bfloat16"])
+    assert torch.allclose(ends["float32"], ends["bfloat16"], atol=0.02)
+
+
+def test_a_run_whose_loss_is_no_number_ends_there(home, tmp_path):
+    config = recipe(home, learning_rate=1e30, warmup_steps=0, log_every=1).run()
+    with pytest.raises(TrainingError, match=r"the loss is nan at step [2-6]: .*training.learning_rate"):
+        train(config, tmp_path / "run")
+    assert not (tmp_path / "run" / "train.json").exists()
+
+
 def test_the_checkpoint_is_chosen_by_dev(home, tmp_path):
     record = train(recipe(home, select="dev-loss", learning_rate=0.05, max_steps=9).run(), tmp_path / "run")
     losses = {row["step"]: row["eval_loss"] for row in record.losses if "eval_loss" in row}

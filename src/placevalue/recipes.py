@@ -56,7 +56,7 @@ class TrainingConfig:
     """Problems in a step, on each device."""
     accumulation: int = 1
     """Batches that make one step."""
-    optimizer: str = "adamw_torch"
+    optimizer: str = "adamw_torch_fused"
     """As Trainer names it."""
     schedule: str = "linear"
     """How the learning rate falls after the warm-up, as Trainer names it."""
@@ -72,8 +72,8 @@ class TrainingConfig:
     """Answers are cut at this many tokens."""
     ce_weight: float = 0.6
     """The share of cross-entropy where a method has an auxiliary loss: the paper's lambda."""
-    precision: Literal["float32", "bfloat16", "float16"] = "float32"
-    """What is computed in; weights stay float32."""
+    precision: Literal["float32", "tf32", "bfloat16", "float16"] = "float32"
+    """What is computed in; weights stay float32. `tf32` rounds what CUDA devices multiply; elsewhere it is float32."""
     select: Literal["last", "dev-loss", "dev-accuracy"] = "last"
     """Which checkpoint is kept: the last, or the best on `data.dev`."""
     checkpoint_every: int = 500

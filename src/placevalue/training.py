@@ -84,7 +84,7 @@ def train(
         for printing in (ProgressCallback, PrinterCallback):
             trainer.remove_callback(printing)
         trainer.add_callback(_Told(progress))
-    with _repeatable(config.training.deterministic):
+    with _repeatable(config.training.deterministic), _rounding(config.training.precision):
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     trainer.save_model(str(folder))
     record = _record(config, checksums, prepared, trainer, load)
@@ -219,6 +219,7 @@ def _arguments(config: TrainConfig, folder: Path) -> "TrainingArguments":
         max_grad_norm=settings.max_gradient,
         bf16=settings.precision == "bfloat16",
         fp16=settings.precision == "float16",
+        use_cpu=settings.precision == "bfloat16" and not torch.accelerator.is_available(),
         eval_strategy="steps" if evaluates else "no",
         eval_steps=settings.checkpoint_every,
         save_strategy="steps",
@@ -228,6 +229,7 @@ def _arguments(config: TrainConfig, folder: Path) -> "TrainingArguments":
         metric_for_best_model=f"eval_{best}" if settings.select != "last" else None,
         greater_is_better=best == "accuracy" if settings.select != "last" else None,
         logging_steps=settings.log_every,
+        logging_nan_inf_filter=False,  # it hides a run that went wrong, and waits for the device at every step
         torch_compile=settings.compile,
         gradient_checkpointing=settings.gradient_checkpointing,
         dataloader_num_workers=settings.workers,
@@ -256,7 +258,7 @@ def _mean_accuracy(found: Any) -> dict[str, float]:
 
 
 class _Clock(TrainerCallback):
-    """Notes in each logged row how long the run has taken, sessions before a resume included."""
+    """Notes in each logged row how long the run has taken, sessions before a resume included; ends one whose loss is nan."""
 
     def __init__(self) -> None:
         self.before = 0.0
@@ -268,8 +270,14 @@ class _Clock(TrainerCallback):
         self.began = time.monotonic()
 
     def on_log(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:  # type: ignore[override]
-        """Note it."""
-        state.log_history[-1]["seconds"] = round(self.before + time.monotonic() - self.began, 3)
+        """Note it, and end a run from which nothing can come."""
+        row = state.log_history[-1]
+        row["seconds"] = round(self.before + time.monotonic() - self.began, 3)
+        if math.isnan(row.get("loss", 0.0)):
+            raise TrainingError(
+                f"the loss is nan at step {state.global_step}: try a smaller training.learning_rate, more "
+                "training.warmup_steps, or training.precision=float32"
+            )
 
 
 class _Told(TrainerCallback):
@@ -297,13 +305,26 @@ def _tensorboard(folder: Path) -> list[TrainerCallback]:
 def _repeatable(wanted: bool) -> Iterator[None]:
     """A context in which torch refuses what gives other results from run to run."""
     before, warned = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    filled = torch.utils.deterministic.fill_uninitialized_memory
     if wanted:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # a guard against reading what nobody wrote; costly
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(before, warn_only=warned)
+        torch.utils.deterministic.fill_uninitialized_memory = filled
+
+
+@contextmanager
+def _rounding(precision: str) -> Iterator[None]:
+    """A context in which CUDA devices round what they multiply where that is wanted, and only there; none do after."""
+    torch.set_float32_matmul_precision("high" if precision == "tf32" and torch.cuda.is_available() else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision("highest")
 
 
 def _record(
