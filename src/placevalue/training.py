@@ -258,7 +258,7 @@ def _mean_accuracy(found: Any) -> dict[str, float]:
 
 
 class _Clock(TrainerCallback):
-    """Notes in each logged row how long the run has taken, sessions before a resume included; ends one whose loss is nan."""
+    """Notes in each logged row how long the run has taken, before a resume too; ends a run whose loss is nan."""
 
     def __init__(self) -> None:
         self.before = 0.0
@@ -305,16 +305,17 @@ def _tensorboard(folder: Path) -> list[TrainerCallback]:
 def _repeatable(wanted: bool) -> Iterator[None]:
     """A context in which torch refuses what gives other results from run to run."""
     before, warned = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    filled = torch.utils.deterministic.fill_uninitialized_memory
+    guard: Any = torch.utils.deterministic
+    filled = guard.fill_uninitialized_memory
     if wanted:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
-        torch.utils.deterministic.fill_uninitialized_memory = False  # a guard against reading what nobody wrote; costly
+        guard.fill_uninitialized_memory = False  # against reading what nobody wrote; costly
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(before, warn_only=warned)
-        torch.utils.deterministic.fill_uninitialized_memory = filled
+        guard.fill_uninitialized_memory = filled
 
 
 @contextmanager
