@@ -38,7 +38,7 @@ lint: $(VENV)/.installed  ## Lint and types
 check: lint test  ## Lint, types, tests
 
 results: $(VENV)/.installed  ## The tables of all committed results, in results/README.md and the README
-	$(RUN)/placevalue report $(RESULTS) --format markdown --into README.md
+	$(RUN)/placevalue report $(RESULTS) --format markdown --brief --metric accuracy_paper --into README.md
 	$(RUN)/placevalue report $(RESULTS) --format markdown --into results/README.md
 
 bench: models  ## Ratios against what a user would use instead

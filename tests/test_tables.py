@@ -5,12 +5,21 @@ import pytest
 from rich.console import Console
 
 from experiment_folders import make_experiment, problems, right_up_to
-from placevalue.comparisons import Column, summarise
+from placevalue.comparisons import Column, conclusion, summarise
 from placevalue.data import PAPER_SETS
 from placevalue.errors import ConfigError
 from placevalue.outcomes import load_experiment
 from placevalue.published import METHODS, MODELS, SETS, TABLES, paper_tables, published_rows
-from placevalue.tables import LEGEND, duration, make_table, terminal_table, to_csv, to_latex, to_markdown
+from placevalue.tables import (
+    LEGEND,
+    duration,
+    make_table,
+    terminal_table,
+    to_csv,
+    to_latex,
+    to_markdown,
+    without_operations,
+)
 
 ASKED = problems(100)
 
@@ -93,6 +102,20 @@ def test_markdown(experiment):
     assert "paper: \\[AGG\\] + Digits" in text and text.count("| --- |") == 2 and "Holm" in text
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
+
+
+def test_markdown_says_what_may_be_concluded(experiment):
+    summary = summarise(experiment)
+    assert conclusion(summary) in to_markdown([make_table(summary)]).replace("\\", "")
+
+
+def test_a_brief_table_has_no_operations(experiment):
+    table = make_table(summarise(experiment))
+    brief = without_operations(table)
+    kept = [kind for kind in table.kinds if kind != "operation"]
+    assert brief.kinds == tuple(kept) and len(kept) < len(table.kinds) and len(brief.counts) == len(kept)
+    found = dict(zip(table.headers, table.lines[1].entries, strict=True))
+    assert [found[header] for header in brief.headers] == list(brief.lines[1].entries)
 
 
 def test_latex(experiment):

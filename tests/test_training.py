@@ -18,7 +18,7 @@ from placevalue.errors import PlacevalueError, TrainingError
 from placevalue.methods import METHODS
 from placevalue.recipes import make_recipe
 from placevalue.records import TrainRecord, read_record
-from placevalue.runfolders import TRAINED_ON
+from placevalue.runfolders import TRAINED_ON, claim_folder
 from placevalue.training import train
 from zoo import build
 
@@ -265,6 +265,9 @@ def test_two_processes_equal_one(home, tmp_path):
     )
     record = read_record(tmp_path / "two" / "train.json", TrainRecord)
     assert record.provenance["processes"] == 2
+    (tmp_path / "two" / "train.json").unlink()
+    with pytest.raises(TrainingError, match=r"a run of 2 process\(es\), and this is one of 1"):
+        train(two, tmp_path / "two", resume=True)
     alone = read_record(tmp_path / "one" / "train.json", TrainRecord)
     for mine, theirs in zip(record.losses, alone.losses, strict=True):
         if "aux" in mine:
@@ -333,6 +336,20 @@ def test_sharded_over_two_processes_the_loss_is_the_same(tmp_path):
         check=False,
     )
     assert done.stdout.count("equal") == 2, done.stderr[-3000:]
+
+
+def test_a_checkpoint_without_every_process_is_not_gone_on_from(home, tmp_path, monkeypatch):
+    config, checksums = recipe(home).run(), {}
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert claim_folder(config, checksums, tmp_path, resume=False) is None
+    for step, ranks in ((2, (0, 1)), (4, (0,))):
+        checkpoint = tmp_path / "checkpoints" / f"checkpoint-{step}"
+        checkpoint.mkdir(parents=True)
+        (checkpoint / "trainer_state.json").write_text(json.dumps({"global_step": step, "max_steps": 6}))
+        for rank in ranks:
+            (checkpoint / f"rng_state_{rank}.pth").touch()
+    assert claim_folder(config, checksums, tmp_path, resume=True).name == "checkpoint-2"
+    assert (tmp_path / "checkpoints" / "checkpoint-4").exists()
 
 
 def test_the_verb_resumes(home, tmp_path, capsys):

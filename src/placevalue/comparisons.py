@@ -230,7 +230,8 @@ def conclusion(summary: Summary) -> str:
         spans = ", ".join(f"{method} {_points(changes[method])}" for method in open_)
         first = f"{where}, {unsure}: {spans} points."
     else:
-        first = f"{where}, {'; '.join(told)}, each with p < {SIGNIFICANT} after Holm" + (
+        each = "each " if len(told) > 1 else ""
+        first = f"{where}, {'; '.join(told)}, {each}with p < {SIGNIFICANT} after Holm" + (
             f"; {unsure}." if open_ else "."
         )
     return " ".join(filter(None, (first, _coverage(changes), _gaps(summary))))

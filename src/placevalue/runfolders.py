@@ -23,6 +23,7 @@ MODEL = "model"  # the key, among these, of the model's weights
 BYSTANDERS = ("keep_checkpoints", "log_every", "tensorboard", "workers")
 """Settings of training that no weight depends on."""
 RECORD, CONFIG, CHECKPOINTS, ANSWERS = "train.json", "run.json", "checkpoints", "predictions"
+PROCESSES = "processes"
 RECIPE = "recipe.yaml"  # beside the folders of the runs that it asks for
 TRAINED_ON = "placevalue_trained_on"
 """The key of a model's own config that says which corpora its weights have seen."""
@@ -51,7 +52,7 @@ def _telling(run: Mapping[str, Any]) -> dict[str, Any]:
     method = METHODS.get(run.get("method", ""), Method(""))
     training = asdict(TrainingConfig()) | run.get("training", {})
     left_out = {*BYSTANDERS, *(() if method.loss else ("ce_weight",))}
-    return dict(run) | {
+    return {key: value for key, value in run.items() if key != PROCESSES} | {
         "training": {key: value for key, value in training.items() if key not in left_out},
         "numbers": asdict(NumberSettings()) | run.get("numbers", {}) if method.digits else {},
         SEEN: dict(run.get(SEEN, {})),
@@ -70,22 +71,30 @@ def claim_folder(config: TrainConfig, checksums: dict[str, str], folder: Path, r
     """Claim the folder for this run; the checkpoint to go on from, if there is one."""
     found = [path for path in (folder / CHECKPOINTS).glob("checkpoint-*") if path.name.split("-")[1].isdecimal()]
     checkpoints = sorted(found, key=lambda path: int(path.name.split("-")[1]))
+    begun = read_json(folder / CONFIG) if (folder / CONFIG).exists() else {}
+    processes = int(os.environ.get("WORLD_SIZE", 1))
+    before = begun.get(PROCESSES, processes)
     states = {path: state for path in checkpoints if (state := _state(path)) is not None}
-    whole = list(states)
-    if whole and (folder / CONFIG).exists():
-        _refuse_other(config, checksums, read_json(folder / CONFIG), folder)
+    whole = [path for path in states if len(list(path.glob("rng_state*.pth"))) >= before]  # each process writes one
+    if whole and begun:
+        _refuse_other(config, checksums, begun, folder)
+    if whole and before != processes:
+        raise TrainingError(
+            f"{folder} holds a run of {before} process(es), and this is one of {processes}, whose batches would be "
+            "others: go on with as many, or choose another folder"
+        )
     if whole and not resume:
         raise TrainingError(
             f"{folder} holds a run that stopped at {whole[-1].name}: pass resume=True (--resume) to go on, or choose "
             "another folder"
         )
     if int(os.environ.get("RANK", 0)) == 0:
-        for path in set(checkpoints) - set(whole):
+        for path in set(checkpoints) - set(states):
             logger.warning("%s was not written whole and is removed", path)
             shutil.rmtree(path, ignore_errors=True)
-        write_json(folder / CONFIG, config.to_dict() | {SEEN: checksums})
+        write_json(folder / CONFIG, config.to_dict() | {SEEN: checksums, PROCESSES: processes})
     # Taken up at its very end, Trainer would take one step too many: rather do the last steps again.
-    unfinished = [path for path, state in states.items() if state["global_step"] < state["max_steps"]]
+    unfinished = [path for path in whole if states[path]["global_step"] < states[path]["max_steps"]]
     if whole and not unfinished:
         logger.warning("%s has only its last checkpoint left: the run starts from the beginning", folder)
     return unfinished[-1] if unfinished else None

@@ -7,10 +7,10 @@ without a record is empty.
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from placevalue.comparisons import BASELINE, Cell, Change, Row, Summary
+from placevalue.comparisons import BASELINE, Cell, Change, Row, Summary, conclusion
 from placevalue.errors import ConfigError
 from placevalue.intervals import Interval
 from placevalue.metrics import METRICS
@@ -72,6 +72,8 @@ class PaperTable:
     """`set`, `mean` or `operation`, one for each header."""
     counts: tuple[int, ...]
     lines: tuple[Line, ...]
+    words: str
+    """What may be concluded from it."""
 
 
 def make_table(summary: Summary) -> PaperTable:
@@ -95,7 +97,17 @@ def make_table(summary: Summary) -> PaperTable:
         kinds=tuple(column.kind for column in summary.columns),
         counts=tuple(column.n for column in summary.columns),
         lines=tuple(lines),
+        words=conclusion(summary),
     )
+
+
+def without_operations(table: PaperTable) -> PaperTable:
+    """The table with its sets alone."""
+    kept = [index for index, kind in enumerate(table.kinds) if kind != "operation"]
+    lines = (replace(line, entries=tuple(line.entries[index] for index in kept)) for line in table.lines)
+    headers, kinds = (tuple(row[index] for index in kept) for row in (table.headers, table.kinds))
+    counts = tuple(table.counts[index] for index in kept)
+    return replace(table, headers=headers, kinds=kinds, counts=counts, lines=tuple(lines))
 
 
 def metric_title(metric: str) -> str:
@@ -216,7 +228,7 @@ def _styled(entry: Entry | None, wide: bool) -> str:
 
 
 def to_markdown(tables: Sequence[PaperTable]) -> str:
-    """The tables as Markdown; the best of a column in bold."""
+    """The tables as Markdown, each with what may be concluded from it; the best of a column in bold."""
 
     def cell(entry: Entry | None) -> str:
         if entry is None:
@@ -236,6 +248,7 @@ def to_markdown(tables: Sequence[PaperTable]) -> str:
         for line in table.lines:
             label = f"paper: {line.label}" if line.group == "paper" else line.label
             lines.append(_row([_plain(label), *(cell(entry) for entry in line.entries), line.time, line.seeds]))
+        lines += ["", _plain(table.words)]
         parts.append("\n".join(lines))
     return "\n\n".join([*parts, LEGEND.replace("In brackets", "Bold is the best of a column. In brackets")]) + "\n"
 

@@ -4,12 +4,21 @@ import argparse
 from pathlib import Path
 
 from placevalue.commands.consoles import make_console
-from placevalue.comparisons import conclusion, summarise
+from placevalue.comparisons import summarise
 from placevalue.errors import ConfigError
 from placevalue.methods import METHODS
 from placevalue.outcomes import load_experiments
 from placevalue.storage import write_whole
-from placevalue.tables import PERCENTAGES, SHOWN, make_table, terminal_table, to_csv, to_latex, to_markdown
+from placevalue.tables import (
+    PERCENTAGES,
+    SHOWN,
+    make_table,
+    terminal_table,
+    to_csv,
+    to_latex,
+    to_markdown,
+    without_operations,
+)
 
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 FORMATS = ("html", "terminal", "markdown", "latex", "csv")
@@ -29,6 +38,7 @@ def define_report(verb: argparse.ArgumentParser) -> None:
         "--metric", action="append", choices=PERCENTAGES, metavar="NAME", help=f"{', '.join(SHOWN)} if not given; again"
     )
     verb.add_argument("--baseline", choices=list(METHODS), metavar="METHOD", help="digits, else the recipe's first")
+    verb.add_argument("--brief", action="store_true", help="tables of the sets alone, without their operations")
     verb.add_argument("--out", type=Path, metavar="FILE", help="report.html in the first folder; tables are printed")
     verb.add_argument(
         "--into", type=Path, metavar="FILE", help=f"put the tables into a file, between {BEGIN} and {END}"
@@ -48,10 +58,12 @@ def run_report(options: argparse.Namespace) -> None:
     found = load_experiments(options.folders)
     summaries = [summarise(each, options.baseline, metric) for each in found for metric in metrics]
     tables = [make_table(summary) for summary in summaries]
+    if options.brief:
+        tables = [without_operations(table) for table in tables]
     if options.format == "terminal":
-        for table, summary in zip(tables, summaries, strict=True):
+        for table in tables:
             console.print(terminal_table(table))
-            console.print(conclusion(summary), markup=False)
+            console.print(table.words, markup=False)
         return
     made = {
         "markdown": lambda: to_markdown(tables),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 from placevalue.commands.consoles import make_console
 from placevalue.commands.running import define_recipe, recipe_overrides
-from placevalue.comparisons import conclusion, summarise
+from placevalue.comparisons import summarise
 from placevalue.errors import PlacevalueError
 from placevalue.experiments import STAGES, Keep, Plan, Tell, prepare_experiment, reproduce
 from placevalue.obstacles import find_obstacles
@@ -61,9 +61,9 @@ def run_reproduce(options: argparse.Namespace) -> None:
         console.print(f"{folder}: all {len(plan.runs)} runs are there", soft_wrap=True)
     experiments = load_experiments([folder, *options.beside])
     for metric in SHOWN:
-        summary = summarise(experiments[0], metric=metric)
-        console.print(terminal_table(make_table(summary)))
-        console.print(conclusion(summary), markup=False)
+        table = make_table(summarise(experiments[0], metric=metric))
+        console.print(terminal_table(table))
+        console.print(table.words, markup=False)
     console.print(f"report: {write_whole(folder / REPORT, make_page(experiments))}", soft_wrap=True, markup=False)
 
 
