@@ -30,10 +30,10 @@ TEXTS = [
 ]
 
 
-def prepared(name, aggregation="weighted", token="agg", position="before", **options):
+def prepared(name, aggregation="weighted", token="agg", position="before", markers="drawn", **options):
     model, base = build(name)
     tokenizer = pv.number_tokenizer(base, token=token, position=position, **options)
-    pv.attach(model, tokenizer, aggregation=aggregation if token == "agg" else None)
+    pv.attach(model, tokenizer, aggregation=aggregation if token == "agg" else None, markers=markers)
     return model, tokenizer
 
 
@@ -176,8 +176,9 @@ def test_detach_restores_everything_to_the_bit(name):
 
 
 @pytest.mark.parametrize("name", ["t5-padded", "llama"])
-def test_markers_start_from_the_mean_and_pause_from_a_draw(name):
-    model, tokenizer = prepared(name, token="pause")
+@pytest.mark.parametrize("start, low, high", [("drawn", 0.4, 2.0), ("mean", 0.03, 0.25)])
+def test_markers_start_as_the_embeddings_lie_or_near_their_mean(name, start, low, high):
+    model, tokenizer = prepared(name, token="pause", markers=start)
     markers = pv.marker_ids(tokenizer)
     weight = model.get_input_embeddings().weight.detach()
     known = weight[: min(markers.values())]
@@ -185,10 +186,15 @@ def test_markers_start_from_the_mean_and_pause_from_a_draw(name):
         n: float(((weight[i] - known.mean(0)) / known.std(0)).norm() / known.shape[1] ** 0.5)
         for n, i in markers.items()
     }
-    assert distance["pause"] > 0.4 and all(0.03 < distance[n] < 0.25 for n in ("open", "close", "agg"))
+    assert distance["pause"] > 0.4 and all(low < distance[n] < high for n in ("open", "close", "agg"))
     assert not torch.equal(weight[markers["open"]], weight[markers["close"]])
-    other, _ = prepared(name, token="agg")
+    other, _ = prepared(name, token="agg", markers=start)
     assert torch.equal(other.get_input_embeddings().weight, weight)
+
+
+def test_an_unknown_start_is_refused():
+    with pytest.raises(ConfigError, match="markers='zero': expected one of drawn, mean"):
+        prepared("llama", markers="zero")
 
 
 def test_growing_is_said_and_seen(caplog):

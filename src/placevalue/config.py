@@ -8,6 +8,7 @@ from placevalue.errors import ConfigError
 Token = Literal["agg", "pause"]
 Position = Literal["before", "after"]
 Decimals = Literal["places", "ignore"]
+Markers = Literal["drawn", "mean"]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from placevalue.adapters import (
     weights,
 )
 from placevalue.aggregation import AGGREGATIONS, Aggregation, find_aggregation
-from placevalue.config import Decimals, NumberConfig
+from placevalue.config import Decimals, Markers, NumberConfig
 from placevalue.errors import AttachError, ConfigError
 from placevalue.folding import HOOKS, Fold, Guard, Keep, hang
 from placevalue.tokenization import SETTINGS, check_unchanged, number_ids, number_layout, probe_ids
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 _STATE = "_placevalue"  # the attribute of an attached model
 _SEED = 0  # new rows are the same wherever a vocabulary is grown
 _LENGTH_FIRST = {"xlnet"}  # embed (length, batch)
-_NOISE = 0.1  # of the embeddings' own spread, around their mean
+_SPREAD: dict[str, float] = {"drawn": 1.0, "mean": 0.1}  # of new rows about the embeddings' mean, in units of theirs
 
 
 @dataclass
@@ -53,19 +53,21 @@ def attach(
     tokenizer: PreTrainedTokenizerBase,
     aggregation: str | Aggregation | None = None,
     decimals: Decimals | None = None,
+    markers: Markers = "drawn",
 ) -> nn.Module:
     """Prepare a model for a number tokenizer, in place; `detach` undoes it.
 
-    The vocabulary is grown where it must be, the markers' rows start from the mean of the embeddings (that of
-    [PAUSE] from a random draw), the settings are written into the model's config, and where the layout has [AGG] its
-    embedding becomes the number's aggregate. A checkpoint that was attached before keeps its rows. The tokenizer notes
-    which kind of model it serves, for `encode_pairs`.
+    The vocabulary is grown where it must be, the markers get rows, the settings are written into the model's config,
+    and where the layout has [AGG] its embedding becomes the number's aggregate. A checkpoint that was attached before
+    keeps its rows. The tokenizer notes which kind of model it serves, for `encode_pairs`.
 
     Args:
         model: A Hugging Face model, or a PEFT model around one; changed in place.
         tokenizer: From `number_tokenizer`.
         aggregation: A name in `AGGREGATIONS` or a function; None takes what the model's config says, else `weighted`.
         decimals: `places` or `ignore`; None takes what the model's config says, else `places`.
+        markers: How the markers' rows start: `drawn` as the embeddings lie, or `mean`, near their mean, from where
+            models with large embeddings, T5's above all, learn them slowly. [PAUSE] is always drawn, as in the paper.
 
     Returns:
         The model.
@@ -81,6 +83,8 @@ def attach(
             f"{type(base).__name__} embeds its ids with the batch last, so that numbers cannot be read off them: "
             "expected a model that embeds (batch, length)"
         )
+    if markers not in _SPREAD:
+        raise ConfigError(f"markers={markers!r}: expected one of {', '.join(_SPREAD)}")
     recorded = recorded_config(base)
     config = _configured(tokenizer, recorded, aggregation, decimals)
     refuse_adapter_faults(base)
@@ -89,7 +93,7 @@ def attach(
         _grow(base, len(tokenizer))
     state = _Attachment(before, _vocabulary(base), getattr(base.config, SETTINGS, None), [])
     if recorded is None:
-        _set_rows(base, config, state)
+        _set_rows(base, config, state, _SPREAD[markers])
     base.register_forward_pre_hook(Guard())
     if config.aggregation is not None:
         fold = Fold(config, config.aggregation if aggregation is None else aggregation)
@@ -277,8 +281,8 @@ def _matrices(model: PreTrainedModel) -> list[nn.Parameter]:
     return [weight for weight in found.values() if weight.shape == shape]
 
 
-def _set_rows(model: PreTrainedModel, config: NumberConfig, state: _Attachment) -> None:
-    """Start the markers' rows from the mean and a little noise, [PAUSE] from a random draw; keep what was there."""
+def _set_rows(model: PreTrainedModel, config: NumberConfig, state: _Attachment, share: float) -> None:
+    """Start the markers' rows from the mean and a share of the spread, [PAUSE] from all of it; keep what was there."""
     markers = list(config.ids.markers.values())
     first = min(markers)
     generator = torch.Generator().manual_seed(_SEED)
@@ -289,7 +293,7 @@ def _set_rows(model: PreTrainedModel, config: NumberConfig, state: _Attachment) 
         known = matrix[:first].detach().float().cpu()
         mean, spread = known.mean(0), known.std(0)
         noise = torch.randn(len(markers), len(mean), generator=generator)
-        scale = torch.tensor([1.0 if i == config.ids.pause else _NOISE for i in markers])
+        scale = torch.tensor([1.0 if i == config.ids.pause else share for i in markers])
         new.append((markers, mean + scale[:, None] * spread * noise))
     _write_rows(model, new)
 

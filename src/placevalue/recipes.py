@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
-from placevalue.config import Decimals
+from placevalue.config import Decimals, Markers
 from placevalue.errors import ConfigError
 from placevalue.methods import METHODS
 from placevalue.schemas import build, find_faults
@@ -40,6 +40,8 @@ class NumberSettings:
     """A regular expression for text that is left alone."""
     decimals: Decimals = "places"
     """How digits behind the point count."""
+    markers: Markers = "drawn"
+    """How the markers' new rows start: `drawn` as the embeddings lie, or `mean`, near their mean."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ SEEN = "checksums"  # the key of what data and model were when the run began
 MODEL = "model"  # the key, among these, of the model's weights
 BYSTANDERS = ("keep_checkpoints", "log_every", "tensorboard", "workers")
 """Settings of training that no weight depends on."""
+_BEFORE = {"markers": "mean"}  # what was done before there was a setting for it, where that is not the default now
 RECORD, CONFIG, CHECKPOINTS, ANSWERS = "train.json", "run.json", "checkpoints", "predictions"
 PROCESSES = "processes"
 RECIPE = "recipe.yaml"  # beside the folders of the runs that it asks for
@@ -54,7 +55,7 @@ def _telling(run: Mapping[str, Any]) -> dict[str, Any]:
     left_out = {*BYSTANDERS, *(() if method.loss else ("ce_weight",))}
     return {key: value for key, value in run.items() if key != PROCESSES} | {
         "training": {key: value for key, value in training.items() if key not in left_out},
-        "numbers": asdict(NumberSettings()) | run.get("numbers", {}) if method.digits else {},
+        "numbers": asdict(NumberSettings()) | _BEFORE | run.get("numbers", {}) if method.digits else {},
         SEEN: dict(run.get(SEEN, {})),
     }
 

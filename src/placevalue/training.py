@@ -107,7 +107,7 @@ def prepare(config: TrainConfig) -> Prepared:
         )
     tokenizer = make_tokenizer(base, config, method)
     if method.digits:
-        attach(model, tokenizer, method.aggregation, config.numbers.decimals)
+        attach(model, tokenizer, method.aggregation, config.numbers.decimals, config.numbers.markers)
     seen = dict.fromkeys([*getattr(model.config, TRAINED_ON, []), *data_sources(config.data.train)])
     setattr(model.config, TRAINED_ON, list(seen))
     loss = None
