@@ -215,11 +215,17 @@ def browse(page, tmp_path_factory):
     if CHROMIUM is None:
         pytest.skip("no chromium, chromium-browser or google-chrome here: install one to test the page in a browser")
 
-    def view(place="", *flags):
+    def view(place="", *flags, clicks=None):
+        shown = page
+        if clicks is not None:  # a user's hand: a second script, which the page's own policy would not let in
+            policy = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
+            shown = tmp_path_factory.mktemp("clicked") / "page.html"
+            text = policy.sub("", page.read_text(encoding="utf-8"))
+            shown.write_text(text.replace("</body>", f"<script>{clicks}</script></body>"), encoding="utf-8")
         quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000"]
         quiet.append(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
         done = subprocess.run(
-            [CHROMIUM, *quiet, *flags, "--dump-dom", f"{page.as_uri()}{place}"],
+            [CHROMIUM, *quiet, *flags, "--dump-dom", f"{shown.as_uri()}{place}"],
             capture_output=True, text=True, timeout=120, check=True,
         )  # fmt: skip
         return done.stdout
@@ -274,3 +280,34 @@ def test_the_other_filters(browse):
 def test_dark_by_address_and_nothing_is_fetched(browse):
     dom = browse("#e0&theme=dark", "--host-resolver-rules=MAP * ~NOTFOUND")
     assert re.search(r'<html[^>]*data-theme="dark"', dom) and listed(dom)[0].startswith("60 of 60")
+
+
+def test_clicks_turn_pages_filter_and_reset(browse):
+    choose = """
+        const field = (name) => document.getElementById("filters").elements[name];
+        const choose = (name, value) => {
+            field(name).value = value; field(name).dispatchEvent(new Event("input", { bubbles: true }));
+        };
+    """
+    dom = browse(clicks="document.getElementById('next').click();" * 2)
+    assert "page 3 of 3" in dom and re.search(r'<button id="next"[^>]*disabled', dom)
+    assert "page 2 of 3" in browse("#predictions&page=3", clicks="document.getElementById('previous').click();")
+    picked = choose + "choose('method', 'agg-before'); choose('seed', '1'); choose('outcome', 'fixed');"
+    address = "document.title = location.hash;"
+    dom = browse("#predictions&page=2", clicks=picked + address)
+    count, questions = listed(dom)
+    assert count == "6 of 60 problems; against digits, agg-before fixed 6 and broke 1." and len(questions) == 6
+    assert "<title>#predictions&amp;experiment=first&amp;method=agg-before&amp;seed=1&amp;outcome=fixed</title>" in dom
+    undone = browse(clicks=picked + "document.querySelector('[type=reset]').click();")
+    assert listed(undone)[0] == "60 of 60 problems."
+    other = choose + "choose('method', 'agg-before'); choose('experiment', '<i>second');"
+    assert listed(browse(clicks=other))[0] == "20 of 20 problems."
+
+
+def test_clicks_change_the_theme_and_hide_a_method(browse):
+    theme = "document.getElementById('theme').click();"
+    assert re.search(r'<html[^>]*data-theme="light"', browse("#e0&theme=dark", clicks=theme))
+    key = "document.querySelector('[data-key=agg-before]').click();"
+    told = "document.title = [...document.querySelectorAll('.hidden')].map((mark) => mark.dataset.method).join(' ');"
+    hidden = [re.search("<title>(.*?)</title>", browse(clicks=key * times + told)).group(1) for times in (1, 2)]
+    assert set(hidden[0].split()) == {"agg-before"} and hidden[1] == ""

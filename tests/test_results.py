@@ -7,6 +7,7 @@ import pytest
 from placevalue.commands.reporting import BEGIN, END
 from placevalue.comparisons import summarise
 from placevalue.experiments import plan_experiment
+from placevalue.models import TINY
 from placevalue.outcomes import load_experiment, load_experiments
 from placevalue.recipes import read_recipe
 from placevalue.records import SweepRecord, read_record
@@ -20,8 +21,10 @@ SWEEPS = sorted((ROOT / "results" / "sweeps").glob("*/sweep.json"))
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
 def test_every_run_of_the_recipe_is_there(folder):
-    assert not load_experiment(folder).missing
-    assert not plan_experiment(read_recipe(ROOT / "recipes" / f"{folder.name}.yaml"), folder).todo
+    experiment, recipe = load_experiment(folder), read_recipe(ROOT / "recipes" / f"{folder.name}.yaml")
+    assert not experiment.missing and experiment.recipe == recipe
+    if recipe.model == TINY:  # tests/pretrained asks the same of the others, whose weights are not here
+        assert not plan_experiment(recipe, folder).todo
 
 
 @pytest.mark.parametrize("page, metrics", [("README.md", SHOWN[:1]), ("results/README.md", SHOWN)])

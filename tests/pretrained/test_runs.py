@@ -8,10 +8,19 @@ import pytest
 
 from placevalue.cli import main
 from placevalue.data import load_data
+from placevalue.experiments import plan_experiment
+from placevalue.recipes import read_recipe
 from placevalue.records import ScoreRecord, TrainRecord, read_record
 
 pytestmark = pytest.mark.pretrained
-RECIPES = Path(__file__).parents[2] / "recipes"
+ROOT = Path(__file__).parents[2]
+RECIPES = ROOT / "recipes"
+
+
+@pytest.mark.parametrize("name", ["flan-t5-small-title-mawps", "smollm2-135m-mawps"])
+def test_the_committed_results_are_of_these_weights(name):
+    plan = plan_experiment(read_recipe(RECIPES / f"{name}.yaml"), ROOT / "results" / name)
+    assert plan.runs and not plan.todo
 
 
 @pytest.mark.parametrize("name, method", [("flan-t5-small-title", "agg-aux"), ("smollm2-135m", "aux-soft")])
