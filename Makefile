@@ -39,7 +39,8 @@ check: lint test  ## Lint, types, tests
 
 results: $(VENV)/.installed  ## The tables of all committed results, in results/README.md and the README
 	$(RUN)/placevalue report $(RESULTS) --format markdown --brief --metric accuracy_paper --into README.md
-	$(RUN)/placevalue report $(RESULTS) --format markdown --into results/README.md
+	$(RUN)/placevalue report $(RESULTS) --format markdown --metric accuracy_paper \
+		--metric accuracy_paper_reachable --metric cer_written --into results/README.md
 
 bench: models  ## Ratios against what a user would use instead
 	$(RUN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'

@@ -23,24 +23,24 @@ def problems(count, name="mawps:test", digits=2):
     ]
 
 
-def make_run(folder, config, asked, texts, seconds=60.0, losses=None):
+def make_run(folder, config, asked, texts, seconds=60.0, losses=None, checksum="cd" * 32):
     """One finished run: `texts` are the predictions, one for each problem of `asked`."""
     losses = (
         losses if losses is not None else [{"step": s, "loss": 3 / s, "ce": 2 / s, "aux": 9 / s} for s in (1, 2, 3)]
     )
     train = TrainRecord(
         config=config.to_dict(), seed=config.seed, method=config.method, model=config.model,
-        data={config.data.train: "cd" * 32}, trained_on=(config.data.train.partition(":")[0],), steps=3, epochs=1.0,
+        data={config.data.train: checksum}, trained_on=(config.data.train.partition(":")[0],), steps=3, epochs=1.0,
         durations={"load": 1.0, "train": seconds}, counts={"problems": 8}, losses=tuple(losses), selected=None,
         provenance=PROVENANCE,
     )  # fmt: skip
     write_record(train, folder / "train.json")
     rows = [Prediction(prediction=text, **problem) for problem, text in zip(asked, texts, strict=True)]
-    checksum = write_predictions(rows, folder / "predictions" / "predictions.jsonl")
+    written = write_predictions(rows, folder / "predictions" / "predictions.jsonl")
     prediction = PredictionRecord(
         train=record_hash(train), model=config.model, method=config.method, trained_on=train.trained_on,
         data={each["set"]: "ef" * 32 for each in asked}, config={"beams": 3, "max_answer": 16}, counts={"problems": len(rows)},
-        durations={"generate": 1.0}, predictions_file="predictions.jsonl", predictions_sha256=checksum,
+        durations={"generate": 1.0}, predictions_file="predictions.jsonl", predictions_sha256=written,
         override_leakage=False, provenance=PROVENANCE, seed=config.seed,
     )  # fmt: skip
     write_record(prediction, folder / "predictions" / "prediction.json")

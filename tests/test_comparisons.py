@@ -5,6 +5,7 @@ import pytest
 
 from experiment_folders import make_experiment, problems, right_up_to
 from placevalue.comparisons import conclusion, summarise
+from placevalue.data import data_checksum
 from placevalue.errors import ConfigError, DataError
 from placevalue.intervals import crossed_interval, holm, spread
 from placevalue.outcomes import load_experiment
@@ -73,6 +74,41 @@ def test_sets_are_averaged_and_a_cell_without_a_value_is_empty(tmp_path):
     assert column(summary, "mean over sets")["digits"].score.value == pytest.approx(0.5)
     assert summary.columns[2].kind == "mean" and summary.columns[2].n == 2
     assert column(summarise(found, metric="log_error"), "fermat:1000+")["digits"] is None
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_questions_of_the_training_data_are_left_out_of_a_column(tmp_path, seeds):
+    train = tmp_path / "train.csv"
+    train.write_text("question,answer\nwhat  DO 0 and 0 make?,1\nWhat do 3 and 3 make?,1\nanother?,1\n")
+    answers = {
+        method: {seed: right_up_to(ASKED, right) for seed in range(seeds)}
+        for method, right in (("digits", 8), ("pause", 4))
+    }
+    known = dict(train=str(train), checksum=data_checksum(train))
+    summary = summarise(load_experiment(make_experiment(tmp_path / "mine", answers, ASKED, **known)))
+    cells = column(summary, "not in training")
+    assert cells["digits"].score.value == pytest.approx(6 / 18) and cells["pause"].score.value == pytest.approx(2 / 18)
+    assert cells["digits"].score.low < 6 / 18 < cells["digits"].score.high
+    assert cells["pause"].change.value == pytest.approx(-4 / 18) and cells["digits"].score.n == 18 * seeds
+    assert "2 of the 20 questions stand in the training data." in conclusion(summary)
+    train.write_text(train.read_text() + "one more?,1\n")  # not what was trained on
+    assert all(each.kind != "unseen" for each in summarise(load_experiment(tmp_path / "mine")).columns)
+    train.unlink()
+    assert "training data" not in conclusion(summarise(load_experiment(tmp_path / "mine")))
+
+
+def test_a_conclusion_says_who_cannot_write_all_answers(tmp_path):
+    asked = [each | {"reachable": index > 2} for index, each in enumerate(ASKED)]
+    free = [each | {"reachable": True} for each in ASKED]
+    folder = make_experiment(tmp_path / "mine", {"digits": {1: right_up_to(asked, 8)}}, asked)
+    for method in ("pause", "untouched"):
+        other = make_experiment(tmp_path / method, {method: {1: right_up_to(free, 8)}}, free)
+        shutil.copytree(other / f"{method}-1", folder / f"{method}-1")
+    (folder / "recipe.yaml").unlink()
+    experiment = load_experiment(folder)
+    told = "Answers longer than the model may write count as wrong: 0 with pause and untouched, 3 with digits."
+    assert told in conclusion(summarise(experiment))
+    assert "longer" not in conclusion(summarise(experiment, metric="accuracy_paper_reachable"))
 
 
 def test_changed_records_are_refused_all_together(folder):

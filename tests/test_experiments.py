@@ -147,6 +147,12 @@ class TestStale:
         (change,) = runfolders.find_changes({**run, "training": older}, {**run, "training": newer})
         assert change == "training.group_by_length is False there and True here"
 
+    def test_markers_started_near_the_mean_before_there_was_a_setting(self, recipe):
+        run = recipe.run("digits").to_dict()
+        older = {**run, "numbers": {key: value for key, value in run["numbers"].items() if key != "markers"}}
+        assert runfolders.find_changes(older, run) == ["numbers.markers is 'mean' there and 'drawn' here"]
+        assert not runfolders.find_changes(older, {**run, "numbers": {**run["numbers"], "markers": "mean"}})
+
     def test_another_model_under_the_same_name(self, home, recipe, tmp_path):
         shutil.copytree(home / "model", tmp_path / "model")
         moved = replace(recipe, model=str(tmp_path / "model"))
@@ -282,6 +288,12 @@ class TestObstacles:
         ):
             reproduce(recipe, tmp_path)
         assert not list(tmp_path.iterdir())
+
+    def test_the_size_of_a_model_that_is_not_here_yet(self, monkeypatch):
+        there, config = obstacles.weight_bytes("placevalue-tiny"), obstacles.load_config("placevalue-tiny")
+        monkeypatch.setattr(obstacles, "resolve_model", lambda name: name)
+        monkeypatch.setattr(obstacles, "load_config", lambda _: config)
+        assert obstacles.weight_bytes("google/flan-t5-base") == there > 0
 
     def test_weights_that_are_not_there(self, home, recipe, tmp_path):
         shutil.copytree(home / "model", tmp_path / "model")

@@ -193,6 +193,9 @@ def test_the_command(folder, second, tmp_path, capsys):
     flags = ["--format", "csv", "--metric", "accuracy_exact", "--out", str(tmp_path / "a.csv")]
     assert main(["report", str(folder), *flags]) == 0
     assert (tmp_path / "a.csv").read_text().count("accuracy_exact") == 3 * 6
+    assert main(["report", str(folder), "--format", "markdown", "--brief"]) == 0
+    assert "a-b" not in capsys.readouterr().out
+    assert main(["report", str(folder), "--brief"]) == 1 and "--brief is for tables" in capsys.readouterr().err
     assert main(["report", str(folder), "--format", "latex"]) == 0 and "tabular" in capsys.readouterr().out
     assert main(["report", str(folder), "--format", "terminal"]) == 0 and "On mawps:test" in capsys.readouterr().out
     page = tmp_path / "README.md"

@@ -1,5 +1,6 @@
 """The committed results: whole, fit for the recipes that they are of, and told as their records tell them."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,11 @@ import pytest
 from placevalue.commands.reporting import BEGIN, END
 from placevalue.comparisons import summarise
 from placevalue.experiments import plan_experiment
-from placevalue.models import TINY
+from placevalue.models import BUNDLED_FOLDER, TINY
 from placevalue.outcomes import load_experiment, load_experiments
 from placevalue.recipes import read_recipe
-from placevalue.records import SweepRecord, read_record
-from placevalue.tables import SHOWN, make_table, to_markdown, without_operations
+from placevalue.records import SweepRecord, TrainRecord, read_record
+from placevalue.tables import make_table, to_markdown, without_operations
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = sorted(path.parent for path in (ROOT / "results").glob("*/recipe.yaml"))
@@ -27,7 +28,13 @@ def test_every_run_of_the_recipe_is_there(folder):
         assert not plan_experiment(recipe, folder).todo
 
 
-@pytest.mark.parametrize("page, metrics", [("README.md", SHOWN[:1]), ("results/README.md", SHOWN)])
+@pytest.mark.parametrize(
+    "page, metrics",
+    [
+        ("README.md", ("accuracy_paper",)),
+        ("results/README.md", ("accuracy_paper", "accuracy_paper_reachable", "cer_written")),
+    ],
+)
 def test_tables_are_those_of_the_records(page, metrics):
     found = [make_table(summarise(each, None, name)) for each in load_experiments(FOLDERS) for name in metrics]
     if page == "README.md":
@@ -57,3 +64,17 @@ def test_the_tokens_that_methods_cost_are_those_of_the_records():
             tokens = ("question_tokens", "answer_tokens")
             cells += ["", ""] if counts is None else [f"{counts[name] / counts['problems']:.1f}" for name in tokens]
         assert f"| `{method}` | {' | '.join(cells)} |" in told, method
+
+
+def test_what_the_loss_costs_and_what_the_bundled_model_scores_are_those_of_the_records():
+    told = (ROOT / "docs" / "loss.md").read_text()
+    for name in ("loss", "loss_h200"):
+        record = json.loads((ROOT / "benchmarks" / "records" / f"{name}.json").read_text())
+        ratios = [f"{check['ratio']:.3f}" for check in record["checks"] if check["name"].startswith("step with")]
+        assert len(ratios) == 3 and f"| {' | '.join(ratios)} |" in told
+    card = (ROOT / "docs" / "tiny.md").read_text()
+    record = read_record(BUNDLED_FOLDER / TINY / "train.json", TrainRecord)
+    last = [row for row in record.losses if "eval_accuracy" in row][-1]
+    assert f"{100 * last['eval_accuracy']:.1f}% of the targets exactly, gaps included, at a loss of" in card
+    assert f"at a loss of {last['eval_loss']:.2f}." in card and f"in {record.durations['train']:.0f} seconds" in card
+    assert f"{record.steps:,} steps of {record.config['training']['batch_size']:,} rows" in card

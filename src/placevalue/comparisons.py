@@ -6,9 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from placevalue.errors import ConfigError
+from placevalue.data import data_checksum, is_made, load_data
+from placevalue.data.problems import same_words
+from placevalue.errors import ConfigError, PlacevalueError
 from placevalue.evaluation import group_rows, problem_units
-from placevalue.intervals import Groups, Interval, Units, Values, crossed_interval, holm, paired_test, spread
+from placevalue.intervals import Groups, Interval, Units, Values, bootstrap, crossed_interval, holm, paired_test, spread
 from placevalue.metrics import METRICS
 from placevalue.outcomes import Experiment
 from placevalue.records import Prediction, ScoreRecord
@@ -21,7 +23,8 @@ BASELINE = "digits"  # the absolute row of the paper's tables
 class Column:
     """What a column of a table is about."""
 
-    kind: Literal["set", "mean", "operation"]
+    kind: Literal["set", "mean", "unseen", "operation"]
+    """`unseen` is all problems whose question does not stand in the training data word for word."""
     name: str
     n: int
     """Problems; of the mean, sets."""
@@ -59,6 +62,8 @@ class Row:
     """Training, the mean over seeds."""
     cells: tuple[Cell | None, ...]
     """One for each column; None where there is no value."""
+    unreachable: int
+    """Answers longer than the model may write; they count as wrong."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
         )
     methods = [baseline, *(each for each in methods if each != baseline)]
     values = {method: {run.seed: run.values(metric) for run in experiment.of(method)} for method in methods}
-    columns, groups = _columns(experiment.runs[0].rows)
+    columns, groups = _columns(experiment.runs[0].rows, _unseen(experiment))
     units = problem_units(experiment.runs[0].rows)
     table = [
         _compare(experiment, column, [(each, units[each]) for each in chosen], values, metric)
@@ -112,18 +117,39 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
     for index, method in enumerate(methods):
         runs = experiment.of(method)
         seconds = float(np.mean([run.train.durations["train"] for run in runs]))
-        rows.append(Row(method, tuple(run.seed for run in runs), seconds, tuple(column[index] for column in table)))
+        cells = tuple(column[index] for column in table)
+        unreachable = max(sum(answer.reachable is False for answer in run.answers) for run in runs)
+        rows.append(Row(method, tuple(run.seed for run in runs), seconds, cells, unreachable))
     return Summary(experiment.name, experiment.model, metric, baseline, tuple(columns), tuple(rows), experiment.missing)
 
 
-def _columns(rows: Sequence[Prediction]) -> tuple[list[Column], list[list[Units]]]:
-    """Sets, their mean where there are several, operations; each with its rows, in as many groups as are averaged."""
+def _unseen(experiment: Experiment) -> Units:
+    """The problems whose question does not stand in the training data; all of them where that is not at hand."""
+    train, rows = experiment.runs[0].train, experiment.runs[0].rows
+    spec = train.config["data"]["train"]
+    known: set[str] = set()
+    try:
+        if not is_made(spec) and data_checksum(spec) == train.data.get(spec):
+            known = {same_words(problem.question) for problem in load_data(spec)}
+    except (PlacevalueError, OSError):
+        pass  # the file is not here any more
+    return np.flatnonzero([row.question is None or same_words(row.question) not in known for row in rows])
+
+
+def _columns(rows: Sequence[Prediction], unseen: Units) -> tuple[list[Column], list[list[Units]]]:
+    """Sets, their mean where there are several, what was not seen in training where something was, operations.
+
+    Each with its rows, in as many groups as are averaged.
+    """
     sets, operations = group_rows([row.set for row in rows]), group_rows([row.operation for row in rows])
     columns = [Column("set", name, len(chosen)) for name, chosen in sets.items()]
     groups = [[chosen] for chosen in sets.values()]
     if len(sets) > 1:
         columns.append(Column("mean", "mean over sets", len(sets)))
         groups.append(list(sets.values()))
+    if 0 < len(unseen) < len(rows):
+        columns.append(Column("unseen", "not in training", len(unseen)))
+        groups.append([unseen])
     columns += [Column("operation", name, len(operations[name])) for name in sorted(operations)]
     return columns, groups + [[operations[name]] for name in sorted(operations)]
 
@@ -139,8 +165,13 @@ def _compare(
             drawn = spread(np.stack(list(values[method].values()), 1), groups)
             if drawn is not None:
                 scores[method] = crossed_interval(drawn)[0]
-        elif found := _recorded(experiment.of(method)[0].score, column).get(metric):
-            scores[method] = Interval(**found)
+        elif column.kind == "unseen":
+            ((rows, units),) = groups
+            (only,) = values[method].values()
+            if (found := bootstrap(only[rows, None], np.unique(units, return_inverse=True)[1])[0]) is not None:
+                scores[method] = found
+        elif recorded := _recorded(experiment.of(method)[0].score, column).get(metric):
+            scores[method] = Interval(**recorded)
     changes = {
         method: change
         for method in methods[1:]
@@ -234,7 +265,7 @@ def conclusion(summary: Summary) -> str:
         first = f"{where}, {'; '.join(told)}, {each}with p < {SIGNIFICANT} after Holm" + (
             f"; {unsure}." if open_ else "."
         )
-    return " ".join(filter(None, (first, _coverage(changes), _gaps(summary))))
+    return " ".join(filter(None, (first, _coverage(changes), _seen(summary), _reach(summary), _gaps(summary))))
 
 
 def _points(change: Change) -> str:
@@ -260,6 +291,23 @@ def _coverage(changes: Mapping[str, Change]) -> str:
     seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     but = f"; those of {_listed(single)} rest on one seed and cover problems alone" if single else ""
     return f"The intervals cover other problems of the kind and other seeds ({seeds} a method){but}."
+
+
+def _seen(summary: Summary) -> str:
+    """How many questions a model may know by heart."""
+    unseen = sum(column.n for column in summary.columns if column.kind == "unseen")
+    asked = sum(column.n for column in summary.columns if column.kind == "set")
+    return f"{asked - unseen} of the {asked} questions stand in the training data." if unseen else ""
+
+
+def _reach(summary: Summary) -> str:
+    """Which methods cannot write all answers, where they differ in it and the metric counts that."""
+    counts = {row.unreachable for row in summary.rows}
+    if len(counts) == 1 or summary.metric.endswith("_reachable"):
+        return ""
+    methods = {count: [row.method for row in summary.rows if row.unreachable == count] for count in sorted(counts)}
+    told = ", ".join(f"{count} with {_listed(names)}" for count, names in methods.items())
+    return f"Answers longer than the model may write count as wrong: {told}."
 
 
 def _gaps(summary: Summary) -> str:

@@ -262,18 +262,34 @@ def load_model(name_or_path: str | os.PathLike[str], auto_class: Any = None, **o
         auto_class: The class to load with. By default the architecture that the config names, else `AutoModel`.
         **options: For its `from_pretrained`, such as `dtype` or `device_map`.
     """
-    import transformers
+    from transformers import AutoConfig
 
     source, keywords = _locate(name_or_path)
     if auto_class is None:
-        config = _load(transformers.AutoConfig, source, keywords)
-        named = getattr(transformers, (config.architectures or [""])[0], None)
-        known = isinstance(named, type) and issubclass(named, transformers.PreTrainedModel)
-        auto_class = named if known else transformers.AutoModel
+        auto_class = _class_of(_load(AutoConfig, source, keywords))
     if source == str(BUNDLED_FOLDER / UNTRAINED):
         return _draw_weights(source, **options)
     model: PreTrainedModel = _load(auto_class, source, keywords | options)
     return model
+
+
+def _class_of(config: PreTrainedConfig) -> Any:
+    """The architecture that a config names, else `AutoModel`."""
+    import transformers
+
+    named = getattr(transformers, (config.architectures or [""])[0], None)
+    known = isinstance(named, type) and issubclass(named, transformers.PreTrainedModel)
+    return named if known else transformers.AutoModel
+
+
+def count_parameters(config: PreTrainedConfig) -> int:
+    """How many parameters a model of this shape has; none of them is made."""
+    import torch
+
+    kind = _class_of(config)
+    with torch.device("meta"):
+        model = kind(config) if hasattr(kind, "forward") else kind.from_config(config)
+    return sum(weight.numel() for weight in model.parameters())
 
 
 def _draw_weights(folder: str, dtype: Any = None, **_options: Any) -> PreTrainedModel:

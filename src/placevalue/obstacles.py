@@ -9,10 +9,10 @@ from typing import Any
 
 from placevalue.assignments import expand
 from placevalue.data import data_sources, load_data
-from placevalue.errors import ModelError, PlacevalueError
+from placevalue.errors import PlacevalueError
 from placevalue.evaluation import check_leakage
 from placevalue.methods import METHODS
-from placevalue.models import WEIGHTS, load_config, load_tokenizer, resolve_model
+from placevalue.models import WEIGHTS, count_parameters, load_config, load_tokenizer, resolve_model
 from placevalue.recipes import NumberSettings, Recipe, TrainingConfig
 from placevalue.runfolders import TRAINED_ON
 from placevalue.schemas import find_faults
@@ -126,12 +126,14 @@ def _disk_faults(model: str, folder: Path, kept: int, jobs: int, values: Mapping
 
 
 def weight_bytes(model: str) -> int | None:
-    """How much a trained copy of a model takes; none where it is not on this machine yet."""
+    """How much a trained copy of a model takes; none where not even its config can be had."""
     from safetensors import safe_open
 
     try:
         source = Path(resolve_model(model))
-    except ModelError:
+        if not source.is_dir():
+            return _TRAINED_BYTES * count_parameters(load_config(model))
+    except PlacevalueError:
         return None
     total = 0
     for file in source.glob("*.safetensors"):

@@ -40,7 +40,8 @@ def run_checksums(config: TrainConfig, checksum: Callable[[str], str] = data_che
 def find_changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """What differs between two runs, as config and checksums, as far as their weights depend on it.
 
-    A setting that is younger than a record had its default then; a model's checksum counts where both have one.
+    A setting that is younger than a record had its default then, or what `_BEFORE` says; a model's checksum counts
+    where both have one.
     """
     theirs, ours = _telling(there), _telling(here)
     if not all(MODEL in each[SEEN] for each in (theirs, ours)):
@@ -76,10 +77,10 @@ def claim_folder(config: TrainConfig, checksums: dict[str, str], folder: Path, r
     processes = int(os.environ.get("WORLD_SIZE", 1))
     before = begun.get(PROCESSES, processes)
     states = {path: state for path in checkpoints if (state := _state(path)) is not None}
-    whole = [path for path in states if len(list(path.glob("rng_state*.pth"))) >= before]  # each process writes one
+    whole = [path for path in states if len(list(path.glob("rng_state*.pth"))) == before]  # each process writes one
     if whole and begun:
         _refuse_other(config, checksums, begun, folder)
-    if whole and before != processes:
+    if states and before != processes:
         raise TrainingError(
             f"{folder} holds a run of {before} process(es), and this is one of {processes}, whose batches would be "
             "others: go on with as many, or choose another folder"

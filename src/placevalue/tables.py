@@ -69,7 +69,7 @@ class PaperTable:
     subtitle: str
     headers: tuple[str, ...]
     kinds: tuple[str, ...]
-    """`set`, `mean` or `operation`, one for each header."""
+    """`set`, `mean`, `unseen` or `operation`, one for each header."""
     counts: tuple[int, ...]
     lines: tuple[Line, ...]
     words: str
@@ -102,7 +102,7 @@ def make_table(summary: Summary) -> PaperTable:
 
 
 def without_operations(table: PaperTable) -> PaperTable:
-    """The table with its sets alone."""
+    """The table without what breaks its sets down."""
     kept = [index for index, kind in enumerate(table.kinds) if kind != "operation"]
     lines = (replace(line, entries=tuple(line.entries[index] for index in kept)) for line in table.lines)
     headers, kinds = (tuple(row[index] for index in kept) for row in (table.headers, table.kinds))
@@ -201,7 +201,7 @@ def terminal_table(table: PaperTable) -> "Table":
         caption=f"{LEGEND} Green is better, bold above 1 point, underlined the best.",
     )
     few = table.kinds.count("set") <= _FEW
-    wide = [kind == "mean" or (kind == "set" and few) for kind in table.kinds]
+    wide = [kind in ("mean", "unseen") or (kind == "set" and few) for kind in table.kinds]
     shown.add_column("", no_wrap=True)
     for header, kind, count in zip(table.headers, table.kinds, table.counts, strict=True):
         unit = "sets" if kind == "mean" else "n"

@@ -273,7 +273,7 @@ class _Clock(TrainerCallback):
         """Note it, and end a run from which nothing can come."""
         row = state.log_history[-1]
         row["seconds"] = round(self.before + time.monotonic() - self.began, 3)
-        if math.isnan(row.get("loss", 0.0)):
+        if math.isnan(row.get("loss", row.get("train_loss", 0.0))):  # the last steps may come after the last row
             raise TrainingError(
                 f"the loss is nan at step {state.global_step}: try a smaller training.learning_rate, more "
                 "training.warmup_steps, or training.precision=float32"
@@ -320,12 +320,16 @@ def _repeatable(wanted: bool) -> Iterator[None]:
 
 @contextmanager
 def _rounding(precision: str) -> Iterator[None]:
-    """A context in which CUDA devices round what they multiply where that is wanted, and only there; none do after."""
+    """A context in which CUDA devices round what they multiply where that is wanted, and only there."""
+    try:
+        before = torch.get_float32_matmul_precision()
+    except RuntimeError:  # set by torch's newer switches, as Trainer does where it compiles; these have no such word
+        before = "highest"
     torch.set_float32_matmul_precision("high" if precision == "tf32" and torch.cuda.is_available() else "highest")
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision("highest")
+        torch.set_float32_matmul_precision(before)
 
 
 def _record(

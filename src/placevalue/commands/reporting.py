@@ -38,7 +38,7 @@ def define_report(verb: argparse.ArgumentParser) -> None:
         "--metric", action="append", choices=PERCENTAGES, metavar="NAME", help=f"{', '.join(SHOWN)} if not given; again"
     )
     verb.add_argument("--baseline", choices=list(METHODS), metavar="METHOD", help="digits, else the recipe's first")
-    verb.add_argument("--brief", action="store_true", help="tables of the sets alone, without their operations")
+    verb.add_argument("--brief", action="store_true", help="no operations; in the terminal, Markdown and LaTeX")
     verb.add_argument("--out", type=Path, metavar="FILE", help="report.html in the first folder; tables are printed")
     verb.add_argument(
         "--into", type=Path, metavar="FILE", help=f"put the tables into a file, between {BEGIN} and {END}"
@@ -48,6 +48,8 @@ def define_report(verb: argparse.ArgumentParser) -> None:
 def run_report(options: argparse.Namespace) -> None:
     """Show experiments in the paper's form: a page, or tables for the terminal, Markdown, LaTeX, CSV."""
     metrics = options.metric or SHOWN
+    if options.brief and options.format in ("html", "csv"):
+        raise ConfigError(f"--brief is for tables: expected --format terminal, markdown or latex, not {options.format}")
     console = make_console()
     if options.format == "html":
         from placevalue.reporting import write_report

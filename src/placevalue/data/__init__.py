@@ -8,6 +8,7 @@ from placevalue.data.loading import (
     data_checksum,
     data_size,
     data_sources,
+    is_made,
     load_data,
     load_problems,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "data_size",
     "data_sources",
     "generate_fermat",
+    "is_made",
     "load_data",
     "load_problems",
     "read_problems",

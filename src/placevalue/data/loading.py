@@ -123,6 +123,12 @@ def data_size(spec: str | os.PathLike[str]) -> int:
     return len(load_data(spec))
 
 
+def is_made(spec: str | os.PathLike[str]) -> bool:
+    """Whether the problems are made when they are asked for, which takes a while."""
+    named = _named(spec)
+    return named is not None and named[0] in (SOURCE, "pretraining")
+
+
 def data_checksum(spec: str | os.PathLike[str]) -> str:
     """The sha256 of the problems themselves, in order; the same rows have it in any file."""
     return checksum(load_data(spec))
