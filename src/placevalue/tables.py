@@ -27,7 +27,11 @@ LEGEND = (
     "The first row is in percent, the others are changes from it in points. In brackets 95% intervals; † p < 0.05, "
     "‡ p < 0.01 after Holm's correction for the methods of a column."
 )
-_TITLES = {"accuracy_paper": "Accuracy", "cer_written": "Character error rate"}
+_TITLES = {
+    "accuracy_paper": "Accuracy",
+    "accuracy_paper_reachable": "Accuracy on answers that can be written",
+    "cer_written": "Character error rate",
+}
 _FEW = 3  # sets whose intervals a terminal has room for
 _LARGE = 1.0  # points from which on a change is shown darker, as in the paper
 Tone = Literal["plain", "gain", "loss"]
