@@ -86,11 +86,11 @@ def test_questions_of_the_training_data_are_left_out_of_a_column(tmp_path, seeds
     }
     known = dict(train=str(train), checksum=data_checksum(train))
     summary = summarise(load_experiment(make_experiment(tmp_path / "mine", answers, ASKED, **known)))
-    cells = column(summary, "not in training")
+    cells = column(summary, "unseen")
     assert cells["digits"].score.value == pytest.approx(6 / 18) and cells["pause"].score.value == pytest.approx(2 / 18)
     assert cells["digits"].score.low < 6 / 18 < cells["digits"].score.high
     assert cells["pause"].change.value == pytest.approx(-4 / 18) and cells["digits"].score.n == 18 * seeds
-    assert "2 of the 20 questions stand in the training data." in conclusion(summary)
+    assert "2 of the 20 questions stand in the training data" in conclusion(summary)
     train.write_text(train.read_text() + "one more?,1\n")  # not what was trained on
     assert all(each.kind != "unseen" for each in summarise(load_experiment(tmp_path / "mine")).columns)
     train.unlink()

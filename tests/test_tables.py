@@ -92,7 +92,7 @@ def test_terminal(experiment):
     console = Console(width=140, record=True, color_system="truecolor", force_terminal=True)
     console.print(terminal_table(make_table(summarise(experiment))))
     text = console.export_text(clear=False)
-    assert "−20.0‡" in text and "paper: [AGG] + Digits" in text and "n = 100" in text and "2 seeds" in text
+    assert "−20.0‡" in text and "paper: [AGG] + Digits" in text and "n=100" in text and "2 seeds" in text
     assert "color: #800000; text-decoration-color: #800000; font-weight: bold" in console.export_html()
 
 

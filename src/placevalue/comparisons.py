@@ -148,7 +148,7 @@ def _columns(rows: Sequence[Prediction], unseen: Units) -> tuple[list[Column], l
         columns.append(Column("mean", "mean over sets", len(sets)))
         groups.append(list(sets.values()))
     if 0 < len(unseen) < len(rows):
-        columns.append(Column("unseen", "not in training", len(unseen)))
+        columns.append(Column("unseen", "unseen", len(unseen)))
         groups.append([unseen])
     columns += [Column("operation", name, len(operations[name])) for name in sorted(operations)]
     return columns, groups + [[operations[name]] for name in sorted(operations)]
@@ -297,7 +297,8 @@ def _seen(summary: Summary) -> str:
     """How many questions a model may know by heart."""
     unseen = sum(column.n for column in summary.columns if column.kind == "unseen")
     asked = sum(column.n for column in summary.columns if column.kind == "set")
-    return f"{asked - unseen} of the {asked} questions stand in the training data." if unseen else ""
+    told = f"{asked - unseen} of the {asked} questions stand in the training data; the others are unseen."
+    return told if unseen else ""
 
 
 def _reach(summary: Summary) -> str:

@@ -205,12 +205,12 @@ def terminal_table(table: PaperTable) -> "Table":
         caption=f"{LEGEND} Green is better, bold above 1 point, underlined the best.",
     )
     few = table.kinds.count("set") <= _FEW
-    wide = [kind in ("mean", "unseen") or (kind == "set" and few) for kind in table.kinds]
+    wide = [kind == "mean" or (kind == "set" and few) for kind in table.kinds]
     shown.add_column("", no_wrap=True)
     for header, kind, count in zip(table.headers, table.kinds, table.counts, strict=True):
         unit = "sets" if kind == "mean" else "n"
-        shown.add_column(f"{escape(header)}\n[dim]{unit} = {count:,}[/dim]", justify="right")
-    shown.add_column("training", justify="right")
+        shown.add_column(f"{escape(header)}\n[dim]{unit}={count:,}[/dim]", justify="right")
+    shown.add_column("trained", justify="right")
     for index, line in enumerate(table.lines):
         if index and table.lines[index - 1].group != line.group:
             shown.add_section()
