@@ -30,9 +30,27 @@ SEED, THREADS, WARMUP = 0, 2, 3
 # A training loop does not wait for an accelerator after every step: while it works on one, the next is prepared. So a
 # run there is of several steps, and only its ends are waited for.
 SETTINGS = {
-    "cpu": dict(model="t5", vocabulary=32_128, batch=16, source=64, target=12, pairs=40, run=1, target_ratio=1.05),
+    "cpu": dict(
+        model="t5",
+        vocabulary=32_128,
+        dtype="float32",
+        batch=16,
+        source=64,
+        target=12,
+        pairs=40,
+        run=1,
+        target_ratio=1.05,
+    ),
     "cuda": dict(
-        model="bart-base", vocabulary=50_265, batch=1024, source=80, target=14, pairs=10, run=5, target_ratio=1.03
+        model="bart-base",
+        vocabulary=50_265,
+        dtype="bfloat16",
+        batch=1024,
+        source=80,
+        target=14,
+        pairs=10,
+        run=5,
+        target_ratio=1.03,
     ),
 }
 ARMS: dict[str, dict[str, Any] | None] = {
@@ -65,7 +83,7 @@ class Trained:
         self.device = device
         self.model = _model(settings["model"], settings["vocabulary"])
         attach(self.model, tokenizer)
-        self.model.to(device, torch.float32 if device == "cpu" else torch.bfloat16).train()
+        self.model.to(device, getattr(torch, settings["dtype"])).train()
         options = ARMS[arm]
         self.loss = None if options is None else AggregationLoss(self.model, tokenizer, **options)
         generator = torch.Generator().manual_seed(SEED)
