@@ -339,6 +339,17 @@ def test_sharded_over_two_processes_the_loss_is_the_same(tmp_path):
     assert done.stdout.count("equal") == 2, done.stderr[-3000:]
 
 
+def test_accelerate_launches_it(home, tmp_path):
+    """One process: on a CPU accelerate starts no more, which torchrun does above."""
+    (tmp_path / "r.yaml").write_text(
+        f"model: {home / 't5-flan'}\ndata: {{train: {home / 'sums.csv'}}}\nmethods: [aux-soft]\n"
+    )
+    launch = ["-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1", "-m", "placevalue.cli", "train"]
+    given = [str(tmp_path / "r.yaml"), "training.batch_size=4", "--max-steps", "2", "--out", str(tmp_path / "run")]
+    subprocess.run([sys.executable, *launch, *given], env=environment(), check=True, timeout=300)
+    assert read_record(tmp_path / "run" / "train.json", TrainRecord).steps == 2
+
+
 def test_a_checkpoint_without_every_process_is_not_gone_on_from(home, tmp_path, monkeypatch):
     config, checksums = recipe(home).run(), {}
     monkeypatch.setenv("WORLD_SIZE", "2")

@@ -8,18 +8,17 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainerCallback, set_seed
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, set_seed
 from transformers.trainer_callback import ProgressCallback
 
 from placevalue.batches import LikeLengths, PairCollator
+from placevalue.callbacks import Clock, Progress, Told, tensorboard
 from placevalue.data import Problem, data_sources, load_data
 from placevalue.encoding import IGNORED, Example, encode_and_count
 from placevalue.errors import TrainingError
@@ -27,6 +26,7 @@ from placevalue.integration import attach
 from placevalue.losses import AggregationLoss
 from placevalue.methods import Method, find_method
 from placevalue.models import device_name, load_model, load_tokenizer
+from placevalue.numerics import repeatable, rounding
 from placevalue.recipes import TrainConfig
 from placevalue.records import TrainRecord, provenance, write_record
 from placevalue.runfolders import CHECKPOINTS, RECORD, TRAINED_ON, claim_folder, finished_run, run_checksums
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from transformers import Trainer, TrainingArguments
 
 logger = logging.getLogger(__name__)
-Progress = Callable[[int, int], object]
-"""Called with how many steps are done, and how many there are."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +81,8 @@ def train(
     if progress is not None:
         for printing in (ProgressCallback, PrinterCallback):
             trainer.remove_callback(printing)
-        trainer.add_callback(_Told(progress))
-    with _repeatable(config.training.deterministic), _rounding(config.training.precision):
+        trainer.add_callback(Told(progress))
+    with repeatable(config.training.deterministic), rounding(config.training.precision):
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     trainer.save_model(str(folder))
     record = _record(config, checksums, prepared, trainer, load)
@@ -185,7 +183,7 @@ def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path) -> "Trai
         compute_loss_func=prepared.loss,
         compute_metrics=_mean_accuracy,
         preprocess_logits_for_metrics=_Exact(bool(prepared.model.config.is_encoder_decoder)),
-        callbacks=_tensorboard(folder) if config.training.tensorboard else [],
+        callbacks=tensorboard(folder) if config.training.tensorboard else [],
     )
     if config.training.group_by_length:
         lengths = [len(each["input_ids"]) for each in prepared.train]
@@ -193,7 +191,7 @@ def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path) -> "Trai
         trainer._get_train_sampler = lambda *_: sampler  # type: ignore[method-assign]
     if prepared.loss is not None:
         log_parts(trainer, prepared.loss)
-    trainer.callback_handler.callbacks.insert(0, _Clock())
+    trainer.callback_handler.callbacks.insert(0, Clock())
     return trainer
 
 
@@ -255,81 +253,6 @@ class _Exact:
 
 def _mean_accuracy(found: Any) -> dict[str, float]:
     return {"accuracy": float(found.predictions.mean())}
-
-
-class _Clock(TrainerCallback):
-    """Notes in each logged row how long the run has taken, before a resume too; ends a run whose loss is nan."""
-
-    def __init__(self) -> None:
-        self.before = 0.0
-        self.began = time.monotonic()
-
-    def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:  # type: ignore[override]
-        """Take up where the last logged row of a resumed run stands."""
-        self.before = max((row.get("seconds", 0.0) for row in state.log_history), default=0.0)
-        self.began = time.monotonic()
-
-    def on_log(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:  # type: ignore[override]
-        """Note it, and end a run from which nothing can come."""
-        row = state.log_history[-1]
-        row["seconds"] = round(self.before + time.monotonic() - self.began, 3)
-        if math.isnan(row.get("loss", row.get("train_loss", 0.0))):  # the last steps may come after the last row
-            raise TrainingError(
-                f"the loss is nan at step {state.global_step}: try a smaller training.learning_rate, more "
-                "training.warmup_steps, or training.precision=float32"
-            )
-
-
-class _Told(TrainerCallback):
-    """Tells somebody how far the run is."""
-
-    def __init__(self, progress: Progress) -> None:
-        self.progress = progress
-
-    def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:  # type: ignore[override]
-        """Tell it."""
-        self.progress(state.global_step, state.max_steps)
-
-
-def _tensorboard(folder: Path) -> list[TrainerCallback]:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise TrainingError("training.tensorboard needs tensorboard: pip install tensorboard") from None
-    from transformers.integrations import TensorBoardCallback
-
-    return [TensorBoardCallback(SummaryWriter(str(folder / "tensorboard")))]
-
-
-@contextmanager
-def _repeatable(wanted: bool) -> Iterator[None]:
-    """A context in which torch refuses what gives other results from run to run."""
-    before, warned = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    guard: Any = torch.utils.deterministic
-    filled = guard.fill_uninitialized_memory
-    if wanted:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        torch.use_deterministic_algorithms(True)
-        guard.fill_uninitialized_memory = False  # against reading what nobody wrote; costly
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before, warn_only=warned)
-        guard.fill_uninitialized_memory = filled
-
-
-@contextmanager
-def _rounding(precision: str) -> Iterator[None]:
-    """A context in which CUDA devices round what they multiply where that is wanted, and only there."""
-    try:
-        before = torch.get_float32_matmul_precision()
-    except RuntimeError:  # set by torch's newer switches, as Trainer does where it compiles; these have no such word
-        before = "highest"
-    torch.set_float32_matmul_precision("high" if precision == "tf32" and torch.cuda.is_available() else "highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def _record(
