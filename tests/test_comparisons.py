@@ -91,10 +91,42 @@ def test_questions_of_the_training_data_are_left_out_of_a_column(tmp_path, seeds
     assert cells["digits"].score.low < 6 / 18 < cells["digits"].score.high
     assert cells["pause"].change.value == pytest.approx(-4 / 18) and cells["digits"].score.n == 18 * seeds
     assert "2 of the 20 questions stand in the training data" in conclusion(summary)
+    every = tmp_path / "every.csv"
+    every.write_text("question,answer\n" + "".join(f"{each['question']},1\n" for each in ASKED))
+    known = dict(train=str(every), checksum=data_checksum(every))
+    told = summarise(load_experiment(make_experiment(tmp_path / "all", answers, ASKED, **known)))
+    assert all(each.kind != "unseen" for each in told.columns) and "20 of the 20 questions stand" in conclusion(told)
     train.write_text(train.read_text() + "one more?,1\n")  # not what was trained on
     assert all(each.kind != "unseen" for each in summarise(load_experiment(tmp_path / "mine")).columns)
     train.unlink()
     assert "training data" not in conclusion(summarise(load_experiment(tmp_path / "mine")))
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_unseen_questions_are_averaged_over_sets_as_all_are(tmp_path, seeds):
+    asked = [*problems(10), *problems(100, "fermat:Original")]
+    train = tmp_path / "train.csv"
+    train.write_text(f"question,answer\n{asked[0]['question']},1\n")
+    texts = [each["answer"] if each["set"] == "mawps:test" else "no" for each in asked]
+    known = dict(train=str(train), checksum=data_checksum(train))
+    answers = {"digits": dict.fromkeys(range(seeds), texts), "pause": dict.fromkeys(range(seeds), texts)}
+    summary = summarise(load_experiment(make_experiment(tmp_path / "mine", answers, asked, **known)))
+    assert column(summary, "mean over sets")["digits"].score.value == pytest.approx(0.5)
+    assert column(summary, "unseen")["digits"].score.value == pytest.approx(0.5)
+
+
+def test_the_best_is_by_the_problems_that_both_have(tmp_path):
+    """Of what each can write, digits have 8 of 10; of these ten, untouched has 9, and of the others none."""
+    few = [each | {"reachable": index < 10} for index, each in enumerate(ASKED)]
+    free = [each | {"reachable": True} for each in ASKED]
+    folder = make_experiment(tmp_path / "mine", {"digits": {1: right_up_to(few, 8)}}, few)
+    other = make_experiment(tmp_path / "other", {"untouched": {1: right_up_to(free, 9)}}, free)
+    shutil.copytree(other / "untouched-1", folder / "untouched-1")
+    (folder / "recipe.yaml").unlink()
+    cells = column(summarise(load_experiment(folder), metric="accuracy_paper_reachable"), "mawps:test")
+    assert cells["digits"].score.value == 0.8 and cells["untouched"].score.value == 0.45
+    assert cells["untouched"].change.value == pytest.approx(0.1) and cells["untouched"].best
+    assert not cells["digits"].best
 
 
 def test_a_conclusion_says_who_cannot_write_all_answers(tmp_path):
@@ -108,7 +140,8 @@ def test_a_conclusion_says_who_cannot_write_all_answers(tmp_path):
     experiment = load_experiment(folder)
     told = "Answers longer than the model may write count as wrong: 0 with pause and untouched, 3 with digits."
     assert told in conclusion(summarise(experiment))
-    assert "longer" not in conclusion(summarise(experiment, metric="accuracy_paper_reachable"))
+    for metric in ("accuracy_paper_reachable", "cer_written"):
+        assert "longer" not in conclusion(summarise(experiment, metric=metric))
 
 
 def test_changed_records_are_refused_all_together(folder):

@@ -18,7 +18,7 @@ import placevalue as pv
 from placevalue import experiments, metrics, studies, sweeps, training
 from placevalue.cli import main
 from placevalue.data import loading
-from placevalue.errors import ConfigError, PlacevalueError
+from placevalue.errors import ConfigError, DivergedError, PlacevalueError
 from placevalue.recipes import make_recipe, read_recipe
 from placevalue.records import SweepRecord, read_record
 from placevalue.searches import PAPER_SEARCH, Search, grid_points, name_values, override, read_searches
@@ -232,6 +232,18 @@ class TestStopped:
         assert [each["value"] for each in read_record(tmp_path / "sweep.json", SweepRecord).trials] == [0.4, 0.6]
         bad.clear()
         assert len(sweep(plan, tmp_path).trials) == 3
+
+    @pytest.mark.parametrize("sampler", ["grid", "tpe"])
+    def test_a_run_that_diverges_counts_as_silent(self, recipe, tmp_path, monkeypatch, sampler):
+        def finish(run, *_):
+            raise DivergedError("the loss is nan at step 3")
+
+        monkeypatch.setattr(sweeps, "finish_run", finish)
+        for metric, silent in (("accuracy_paper", 0.0), ("cer_written", 1.0)):
+            given = dict(sampler=sampler, trials=2) if sampler == "tpe" else {}
+            plan = plan_sweep(recipe, ["training.learning_rate=1,2"], metric=metric, **given)
+            record = sweep(plan, tmp_path / metric)
+            assert {trial["value"] for trial in record.trials} == {silent} and len(record.trials) == record.planned
 
     def test_what_failed_is_tried_again_and_what_is_finished_is_not(self, recipe, tmp_path, monkeypatch):
         plan = plan_sweep(recipe, [f"{CE}=0.4,0.6"], method="aux-soft")

@@ -366,6 +366,13 @@ def test_a_checkpoint_without_every_process_is_not_gone_on_from(home, tmp_path, 
     monkeypatch.setenv("WORLD_SIZE", "1")  # no checkpoint is whole now, yet none may pass for one of a single process
     with pytest.raises(TrainingError, match=r"a run of 2 process\(es\), and this is one of 1"):
         claim_folder(config, checksums, tmp_path, resume=True)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(TrainingError, match="holds another run: training.learning_rate"):
+        claim_folder(recipe(home, learning_rate=3e-3).run(), checksums, tmp_path, resume=True)
+    with pytest.raises(TrainingError, match="--resume"):
+        claim_folder(config, checksums, tmp_path, resume=False)
+    assert claim_folder(config, checksums, tmp_path, resume=True) is None
+    assert not list((tmp_path / "checkpoints").iterdir()), "what nobody can go on from is in the way"
 
 
 def test_the_verb_resumes(home, tmp_path, capsys):

@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from placevalue.errors import TrainingError
+from placevalue.errors import DivergedError, TrainingError
 
 Progress = Callable[[int, int], object]
 """Called with how many steps are done, and how many there are."""
@@ -31,7 +31,7 @@ class Clock(TrainerCallback):
         row = state.log_history[-1]
         row["seconds"] = round(self.before + time.monotonic() - self.began, 3)
         if math.isnan(row.get("loss", row.get("train_loss", 0.0))):  # the last steps may come after the last row
-            raise TrainingError(
+            raise DivergedError(
                 f"the loss is nan at step {state.global_step}: try a smaller training.learning_rate, more "
                 "training.warmup_steps, or training.precision=float32"
             )

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from placevalue.data import data_checksum, is_made, load_data
-from placevalue.data.problems import same_words
+from placevalue.data import is_made, load_data
+from placevalue.data.problems import checksum, same_words
 from placevalue.errors import ConfigError, PlacevalueError
 from placevalue.evaluation import group_rows, problem_units
-from placevalue.intervals import Groups, Interval, Units, Values, bootstrap, crossed_interval, holm, paired_test, spread
+from placevalue.intervals import Groups, Interval, Units, Values, crossed_interval, holm, paired_test, spread
 from placevalue.metrics import METRICS
 from placevalue.outcomes import Experiment
 from placevalue.records import Prediction, ScoreRecord
@@ -77,6 +77,8 @@ class Summary:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     missing: tuple[str, ...]
+    seen: int
+    """Questions that stand in the training data, as far as that is at hand."""
 
 
 def summarise(experiment: Experiment, baseline: str | None = None, metric: str = "accuracy_paper") -> Summary:
@@ -107,7 +109,8 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
         )
     methods = [baseline, *(each for each in methods if each != baseline)]
     values = {method: {run.seed: run.values(metric) for run in experiment.of(method)} for method in methods}
-    columns, groups = _columns(experiment.runs[0].rows, _unseen(experiment))
+    unseen = _unseen(experiment)
+    columns, groups = _columns(experiment.runs[0].rows, unseen)
     units = problem_units(experiment.runs[0].rows)
     table = [
         _compare(experiment, column, [(each, units[each]) for each in chosen], values, metric)
@@ -120,20 +123,34 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
         cells = tuple(column[index] for column in table)
         unreachable = max(sum(answer.reachable is False for answer in run.answers) for run in runs)
         rows.append(Row(method, tuple(run.seed for run in runs), seconds, cells, unreachable))
-    return Summary(experiment.name, experiment.model, metric, baseline, tuple(columns), tuple(rows), experiment.missing)
+    seen = len(units) - len(unseen)
+    return Summary(
+        experiment.name, experiment.model, metric, baseline, tuple(columns), tuple(rows), experiment.missing, seen
+    )
 
 
 def _unseen(experiment: Experiment) -> Units:
-    """The problems whose question does not stand in the training data; all of them where that is not at hand."""
-    train, rows = experiment.runs[0].train, experiment.runs[0].rows
-    spec = train.config["data"]["train"]
+    """The problems whose question does not stand in any run's training data, as far as that is at hand."""
     known: set[str] = set()
-    try:
-        if not is_made(spec) and data_checksum(spec) == train.data.get(spec):
-            known = {same_words(problem.question) for problem in load_data(spec)}
-    except (PlacevalueError, OSError):
-        pass  # the file is not here any more
+    for spec, expected in _training_data(experiment):
+        known |= _questions(spec, expected)
+    rows = experiment.runs[0].rows
     return np.flatnonzero([row.question is None or same_words(row.question) not in known for row in rows])
+
+
+def _training_data(experiment: Experiment) -> set[tuple[str, str | None]]:
+    """What the runs were trained on, each by name and checksum."""
+    specs = ((run.train.config["data"]["train"], run.train.data) for run in experiment.runs)
+    return {(spec, checksums.get(spec)) for spec, checksums in specs}
+
+
+def _questions(spec: str, expected: str | None) -> set[str]:
+    """The questions of data with this checksum; none where it is not at hand, or made anew and so never asked again."""
+    try:
+        problems = [] if is_made(spec) else load_data(spec)
+    except (PlacevalueError, OSError):
+        return set()
+    return {same_words(problem.question) for problem in problems} if checksum(problems) == expected else set()
 
 
 def _columns(rows: Sequence[Prediction], unseen: Units) -> tuple[list[Column], list[list[Units]]]:
@@ -149,7 +166,8 @@ def _columns(rows: Sequence[Prediction], unseen: Units) -> tuple[list[Column], l
         groups.append(list(sets.values()))
     if 0 < len(unseen) < len(rows):
         columns.append(Column("unseen", "unseen", len(unseen)))
-        groups.append([unseen])
+        parts = (np.intersect1d(chosen, unseen) for chosen in sets.values())  # averaged over sets, as the mean is
+        groups.append([part for part in parts if len(part)])
     columns += [Column("operation", name, len(operations[name])) for name in sorted(operations)]
     return columns, groups + [[operations[name]] for name in sorted(operations)]
 
@@ -161,24 +179,19 @@ def _compare(
     methods = list(values)
     scores: dict[str, Interval] = {}
     for method in methods:
-        if len(values[method]) > 1:
+        if len(values[method]) > 1 or column.kind == "unseen":  # which no record has
             drawn = spread(np.stack(list(values[method].values()), 1), groups)
             if drawn is not None:
                 scores[method] = crossed_interval(drawn)[0]
-        elif column.kind == "unseen":
-            ((rows, units),) = groups
-            (only,) = values[method].values()
-            if (found := bootstrap(only[rows, None], np.unique(units, return_inverse=True)[1])[0]) is not None:
-                scores[method] = found
-        elif recorded := _recorded(experiment.of(method)[0].score, column).get(metric):
-            scores[method] = Interval(**recorded)
+        elif found := _recorded(experiment.of(method)[0].score, column).get(metric):
+            scores[method] = Interval(**found)
     changes = {
         method: change
         for method in methods[1:]
         if method in scores and (change := _change(values[methods[0]], values[method], groups)) is not None
     }
     corrected = dict(zip(changes, holm([change.p for change in changes.values()]), strict=True))
-    best = _best({method: score.value for method, score in scores.items()}, metric)
+    best = _best({method: _level(method, scores, changes, values) for method in scores}, metric)
     cells: list[Cell | None] = []
     for method in methods:
         change = changes.get(method)
@@ -214,6 +227,16 @@ def _change(baseline: dict[int, Values], values: dict[int, Values], groups: Grou
         return None
     found, p = crossed_interval(drawn)
     return Change(found.value, found.low, found.high, p, len(seeds))
+
+
+def _level(
+    method: str, scores: dict[str, Interval], changes: dict[str, Change], values: dict[str, dict[int, Values]]
+) -> float:
+    """A method's score, as far from the baseline's as its change is where the two are of other problems."""
+    base = next(iter(values))
+    if method in changes and scores[method].n * len(values[base]) != scores[base].n * len(values[method]):
+        return scores[base].value + changes[method].value
+    return scores[method].value
 
 
 def _best(scores: dict[str, float], metric: str) -> set[str]:
@@ -295,16 +318,14 @@ def _coverage(changes: Mapping[str, Change]) -> str:
 
 def _seen(summary: Summary) -> str:
     """How many questions a model may know by heart."""
-    unseen = sum(column.n for column in summary.columns if column.kind == "unseen")
     asked = sum(column.n for column in summary.columns if column.kind == "set")
-    told = f"{asked - unseen} of the {asked} questions stand in the training data; the others are unseen."
-    return told if unseen else ""
+    return f"{summary.seen} of the {asked} questions stand in the training data." if summary.seen else ""
 
 
 def _reach(summary: Summary) -> str:
-    """Which methods cannot write all answers, where they differ in it and the metric counts that."""
+    """Which methods cannot write all answers, where they differ in it and the metric counts that as wrong."""
     counts = {row.unreachable for row in summary.rows}
-    if len(counts) == 1 or summary.metric.endswith("_reachable"):
+    if len(counts) == 1 or not summary.metric.startswith("accuracy") or summary.metric.endswith("_reachable"):
         return ""
     methods = {count: [row.method for row in summary.rows if row.unreachable == count] for count in sorted(counts)}
     told = ", ".join(f"{count} with {_listed(names)}" for count, names in methods.items())

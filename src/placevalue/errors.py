@@ -33,6 +33,10 @@ class TrainingError(PlacevalueError):
     """A run cannot be trained, taken up again, or scored."""
 
 
+class DivergedError(TrainingError):
+    """The loss of a run is no number any more."""
+
+
 def in_one_line(error: Exception) -> str:
     """What happened, for a list of what failed."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

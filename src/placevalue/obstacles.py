@@ -131,10 +131,14 @@ def weight_bytes(model: str) -> int | None:
 
     try:
         source = Path(resolve_model(model))
-        if not source.is_dir():
-            return _TRAINED_BYTES * count_parameters(load_config(model))
+        config = None if source.is_dir() else load_config(model)
     except PlacevalueError:
         return None
+    if config is not None:
+        try:
+            return _TRAINED_BYTES * count_parameters(config)
+        except Exception:
+            return None  # an architecture that cannot be built here; loading it says why
     total = 0
     for file in source.glob("*.safetensors"):
         with safe_open(file, "numpy") as opened:

@@ -74,31 +74,32 @@ def claim_folder(config: TrainConfig, checksums: dict[str, str], folder: Path, r
     found = [path for path in (folder / CHECKPOINTS).glob("checkpoint-*") if path.name.split("-")[1].isdecimal()]
     checkpoints = sorted(found, key=lambda path: int(path.name.split("-")[1]))
     begun = read_json(folder / CONFIG) if (folder / CONFIG).exists() else {}
-    processes = int(os.environ.get("WORLD_SIZE", 1))
-    before = begun.get(PROCESSES, processes)
     states = {path: state for path in checkpoints if (state := _state(path)) is not None}
-    whole = [path for path in states if len(list(path.glob("rng_state*.pth"))) == before]  # each process writes one
-    if whole and begun:
+    counts = {path: len(list(path.glob("rng_state*.pth"))) for path in states}  # each process writes one
+    processes = int(os.environ.get("WORLD_SIZE", 1))
+    before = begun.get(PROCESSES, max(counts.values(), default=processes))
+    whole = [path for path in states if counts[path] == before]
+    if states and begun:
         _refuse_other(config, checksums, begun, folder)
     if states and before != processes:
         raise TrainingError(
             f"{folder} holds a run of {before} process(es), and this is one of {processes}, whose batches would be "
             "others: go on with as many, or choose another folder"
         )
-    if whole and not resume:
+    if states and not resume:
         raise TrainingError(
-            f"{folder} holds a run that stopped at {whole[-1].name}: pass resume=True (--resume) to go on, or choose "
-            "another folder"
+            f"{folder} holds a run that stopped at {list(states)[-1].name}: pass resume=True (--resume) to go on, or "
+            "choose another folder"
         )
     if int(os.environ.get("RANK", 0)) == 0:
-        for path in set(checkpoints) - set(states):
+        for path in set(checkpoints) - set(whole):
             logger.warning("%s was not written whole and is removed", path)
             shutil.rmtree(path, ignore_errors=True)
         write_json(folder / CONFIG, config.to_dict() | {SEEN: checksums, PROCESSES: processes})
     # Taken up at its very end, Trainer would take one step too many: rather do the last steps again.
     unfinished = [path for path in whole if states[path]["global_step"] < states[path]["max_steps"]]
-    if whole and not unfinished:
-        logger.warning("%s has only its last checkpoint left: the run starts from the beginning", folder)
+    if states and not unfinished:
+        logger.warning("%s has no checkpoint left to go on from: the run starts from the beginning", folder)
     return unfinished[-1] if unfinished else None
 
 
