@@ -294,7 +294,7 @@ class TestObstacles:
         monkeypatch.setattr(obstacles, "resolve_model", lambda name: name)
         monkeypatch.setattr(obstacles, "load_config", lambda _: config)
         assert obstacles.weight_bytes("google/flan-t5-base") == there > 0
-        config.architectures, config.d_model = ["T5ForConditionalGeneration"], "wide"
+        monkeypatch.setattr(obstacles, "count_parameters", lambda _: 1 // 0)
         assert obstacles.weight_bytes("google/flan-t5-base") is None, "what cannot be built has no size"
 
     def test_weights_that_are_not_there(self, home, recipe, tmp_path):
