@@ -6,9 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from placevalue.data import is_made, load_data
-from placevalue.data.problems import checksum, same_words
-from placevalue.errors import ConfigError, PlacevalueError
+from placevalue.errors import ConfigError
 from placevalue.evaluation import group_rows, problem_units
 from placevalue.intervals import Groups, Interval, Units, Values, crossed_interval, holm, paired_test, spread
 from placevalue.metrics import METRICS
@@ -109,8 +107,7 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
         )
     methods = [baseline, *(each for each in methods if each != baseline)]
     values = {method: {run.seed: run.values(metric) for run in experiment.of(method)} for method in methods}
-    unseen = _unseen(experiment)
-    columns, groups = _columns(experiment.runs[0].rows, unseen)
+    columns, groups = _columns(experiment.runs[0].rows, experiment.unseen)
     units = problem_units(experiment.runs[0].rows)
     table = [
         _compare(experiment, column, [(each, units[each]) for each in chosen], values, metric)
@@ -123,34 +120,10 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
         cells = tuple(column[index] for column in table)
         unreachable = max(sum(answer.reachable is False for answer in run.answers) for run in runs)
         rows.append(Row(method, tuple(run.seed for run in runs), seconds, cells, unreachable))
-    seen = len(units) - len(unseen)
+    seen = len(units) - len(experiment.unseen)
     return Summary(
         experiment.name, experiment.model, metric, baseline, tuple(columns), tuple(rows), experiment.missing, seen
     )
-
-
-def _unseen(experiment: Experiment) -> Units:
-    """The problems whose question does not stand in any run's training data, as far as that is at hand."""
-    known: set[str] = set()
-    for spec, expected in _training_data(experiment):
-        known |= _questions(spec, expected)
-    rows = experiment.runs[0].rows
-    return np.flatnonzero([row.question is None or same_words(row.question) not in known for row in rows])
-
-
-def _training_data(experiment: Experiment) -> set[tuple[str, str | None]]:
-    """What the runs were trained on, each by name and checksum."""
-    specs = ((run.train.config["data"]["train"], run.train.data) for run in experiment.runs)
-    return {(spec, checksums.get(spec)) for spec, checksums in specs}
-
-
-def _questions(spec: str, expected: str | None) -> set[str]:
-    """The questions of data with this checksum; none where it is not at hand, or made anew and so never asked again."""
-    try:
-        problems = [] if is_made(spec) else load_data(spec)
-    except (PlacevalueError, OSError):
-        return set()
-    return {same_words(problem.question) for problem in problems} if checksum(problems) == expected else set()
 
 
 def _columns(rows: Sequence[Prediction], unseen: Units) -> tuple[list[Column], list[list[Units]]]:

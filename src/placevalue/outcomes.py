@@ -10,11 +10,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
 from placevalue.assignments import expand
-from placevalue.errors import DataError
+from placevalue.data import is_made, load_data
+from placevalue.data.problems import checksum, same_words
+from placevalue.errors import DataError, PlacevalueError
 from placevalue.evaluation import PREDICTION_RECORD, SCORE_RECORD, load_predictions
 from placevalue.experiments import changed_answers
-from placevalue.intervals import Values
+from placevalue.intervals import Units, Values
 from placevalue.metrics import Answered, metric_values, read_answer
 from placevalue.recipes import Recipe, read_recipe
 from placevalue.records import Prediction, PredictionRecord, ScoreRecord, TrainRecord, read_record, record_hash
@@ -83,6 +87,24 @@ class Experiment:
     def of(self, method: str) -> list[Run]:
         """The finished runs of a method."""
         return [run for run in self.runs if run.method == method]
+
+    @cached_property
+    def unseen(self) -> Units:
+        """The problems whose question does not stand in any run's training data, as far as that is at hand."""
+        trained = ((run.train.config["data"]["train"], run.train.data) for run in self.runs)
+        data = {(spec, checksums.get(spec, "")) for spec, checksums in trained}
+        known = {question for spec, expected in data for question in _questions(spec, expected)}
+        rows = self.runs[0].rows
+        return np.flatnonzero([row.question is None or same_words(row.question) not in known for row in rows])
+
+
+def _questions(spec: str, expected: str) -> set[str]:
+    """The questions of data with this checksum; none where it is not at hand, or made anew and so never asked again."""
+    try:
+        problems = [] if is_made(spec) else load_data(spec)
+    except (PlacevalueError, OSError):
+        return set()
+    return {same_words(problem.question) for problem in problems} if checksum(problems) == expected else set()
 
 
 def load_experiment(folder: str | os.PathLike[str]) -> Experiment:

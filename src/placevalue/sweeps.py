@@ -13,13 +13,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from placevalue.data import data_checksum, load_data
 from placevalue.errors import ConfigError, DataError, DivergedError, PlacevalueError, in_one_line
 from placevalue.evaluation import SCORE_RECORD
 from placevalue.experiments import finish_run, plan_run
 from placevalue.figures import draw_sweep
+from placevalue.intervals import bootstrap
 from placevalue.methods import METHODS
 from placevalue.metrics import METRICS, metric_values, read_answer
 from placevalue.models import load_config
@@ -242,10 +241,11 @@ def _run(recipe: Recipe, config: TrainConfig, folder: Path, metric: str, keep_we
             finish_run(plan_run(recipe, config, folder), recipe, "model" if keep_weights else "records")
     except DivergedError as error:
         logger.warning("%s: %s; it counts as if it had answered nothing", folder.name, error)
-        silent = metric_values([read_answer(problem.answer, "") for problem in load_data(dev)], [metric])[:, 0]
-        value, n = float(np.nanmean(silent)), int((~np.isnan(silent)).sum())
-        return {"value": value, "low": value, "high": value, "n": n}
-    score = read_record(folder / ANSWERS / SCORE_RECORD, ScoreRecord).scores[dev].get(metric)
+        silent = metric_values([read_answer(problem.answer, "") for problem in load_data(dev)], [metric])
+        (interval,) = bootstrap(silent)
+        score = None if interval is None else asdict(interval)
+    else:
+        score = read_record(folder / ANSWERS / SCORE_RECORD, ScoreRecord).scores[dev].get(metric)
     if score is None:
         raise DataError(f"{metric} means nothing for the problems of {dev}: choose another metric")
     return score
