@@ -363,6 +363,15 @@ def test_programs_equal_exact_fractions(tree, rows, decimals):
         assert Fraction(int(top[index]), int(below[index])) == expected == program.evaluate(values)
 
 
+def test_what_64_bits_cannot_hold_is_exact():
+    """99,999 to the fourth is more than 2^63: the product and the denominator of a quotient, to the last digit."""
+    columns = {number: np.array([99_999, 2]) for number in (1, 2, 3, 4)}
+    top, below, _ = evaluate_columns(parse_expression("num1 * num2 * num3 * num4"), columns, 1, 99_999)
+    assert top.tolist() == [99996000059999600001, 16] and below.tolist() == [1, 1]
+    top, below, _ = evaluate_columns(parse_expression("1 / num1 / num2 / num3 / num4"), columns, 1, 99_999)
+    assert top.tolist() == [1, 1] and below.tolist() == [99996000059999600001, 16]
+
+
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.sampled_from(["1", " num1 ", "+", "-", "*", "/", "(", ")", " "]), max_size=12).map("".join))
 def test_the_grammar_is_pythons(text):
@@ -473,6 +482,16 @@ def test_every_answer_equals_the_slow_oracles(made):
             assert problem.answer == decimal_text(exact) and Fraction(problem.answer) > 0
             assert config.answers == "rounded" or len(problem.answer) <= 15
             assert problem.operation == operation_of(problem.equation)
+
+
+@pytest.mark.parametrize(
+    ("top", "below", "text"),
+    [(1, 8, "0.12"), (3, 8, "0.38"), (1, 200, "0.0"), (3, 200, "0.02"), (199, 200, "1.0"), (1, 80, "0.01"),
+     (1251, 10_000, "0.13"), (1249, 10_000, "0.12"), (7, 1, "7.0"), (35, 10, "3.5")],
+)  # fmt: skip
+def test_halves_go_to_the_even_digit(top, below, text):
+    assert templates._write_answer(top, below, 2) == text
+    assert Decimal(text) == round(Decimal(top) / below, 2)  # as Python rounds
 
 
 def test_rows_come_from_templates_and_show_their_numbers(made):

@@ -4,9 +4,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placevalue import AGGREGATIONS, neighbourhood_f1, per_number
+from placevalue import AGGREGATIONS, neighbourhood_f1, neighbours, per_number
 from placevalue.errors import ConfigError
-from placevalue.neighbours import _natural, natural_neighbours, number_vectors
+from placevalue.neighbours import _natural, natural_neighbours, number_vectors, search
 
 
 def rows(dim=16, seed=0):
@@ -46,6 +46,19 @@ def test_ties_are_counted_by_expectation(name, k):
         numbers = range(0 if length == 1 else 10 ** (length - 1), 10**length)
         wanted = np.mean([brute_force(vectors, k, n, 1e-9 * float(vectors.abs().max())) for n in numbers])
         assert share == pytest.approx(wanted, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["weighted", "sum"])
+def test_a_pool_of_several_chunks_is_searched_as_one(name, monkeypatch):
+    """Of numbers one by one, and of classes; the last chunk is not full."""
+    embeddings = rows()
+    vectors = number_vectors(embeddings, name, 2)
+    monkeypatch.setattr(neighbours, "_CHUNK", 32)
+    seen = []
+    found = search(embeddings, name, 2, k=5, progress=seen.append)
+    tolerance = 1e-9 * float(vectors.abs().max())
+    assert found.shares == pytest.approx([brute_force(vectors, 5, n, tolerance) for n in range(100)], abs=1e-6)
+    assert seen == [32, 32, 32, 4]
 
 
 @given(st.integers(0, 99), st.integers(1, 40))
