@@ -45,10 +45,16 @@ def _reader(log_probs, causal):
     return lambda position: log_probs[position - 1] if causal else log_probs[position]
 
 
+def scaled_rows(model, digits):
+    """The digits' embeddings from the bare matrix, times what the config says that the model scales them by."""
+    scale = model.config.d_model**0.5 if getattr(model.config, "scale_embedding", False) else 1.0
+    return scale * model.get_input_embeddings().weight[list(digits)].detach().double()
+
+
 def slow_loss(loss, tokenizer, logits, labels):
     """One target, one number, one position at a time."""
     causal, ids = not loss.model.config.is_encoder_decoder, loss.ids
-    rows = loss._digit_rows().detach().double()
+    rows = scaled_rows(loss.model, ids.digits)
     names = {id_: str(value) for value, id_ in enumerate(ids.digits)} | {ids.point: "."}
     total, tokens = 0.0, 0
     for one_logits, one_labels in zip(logits, labels.tolist(), strict=True):
@@ -202,8 +208,9 @@ class TestWithoutNumbers:
         logits = {"logits": random_logits(model, labels, torch.float32)}
         for _ in range(PATIENCE - 1):
             loss(logits, labels)
-        with pytest.raises(TrainingError, match="not one number was found"):
-            loss(logits, labels)
+        for _ in range(2):  # whoever goes on all the same is told again
+            with pytest.raises(TrainingError, match="not one number was found"):
+                loss(logits, labels)
         loss = AggregationLoss(model, tokenizer)
         number = batch(tokenizer, ["1"])
         loss({"logits": random_logits(model, number, torch.float32)}, number)
@@ -401,6 +408,20 @@ class TestParts:
         means = loss.take_means()
         assert means["numbers"] == 1 and means["aux"] == pytest.approx(float(loss.parts["aux"]))
         assert loss.totals == {}
+
+    def test_evaluation_adds_nothing_to_the_totals(self):
+        model, tokenizer = attached()
+        loss = AggregationLoss(model, tokenizer)
+        labels, others = batch(tokenizer, ["320"]), batch(tokenizer, ["7 and 12"])
+        logits, other_logits = (random_logits(model, each, torch.float32) for each in (labels, others))
+        with torch.no_grad():
+            loss({"logits": logits}, labels)
+        assert loss.totals == {}
+        loss({"logits": logits}, labels)
+        totals = loss.totals
+        with torch.no_grad():
+            loss({"logits": other_logits}, others)
+        assert loss.totals == totals and int(loss.parts["numbers"]) == 2, "though its parts can be read"
 
 
 class TestRefusals:

@@ -27,8 +27,10 @@ SOURCE = str(Path(pv.__file__).parents[1])
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """Folders of small models with dropout, and a file of problems."""
+    """Folders of small models with dropout, one without, and a file of problems."""
     folder = tmp_path_factory.mktemp("home")
+    for part in build("t5-flan"):
+        part.save_pretrained(folder / "calm")
     for name in ("t5-flan", "llama"):
         model, base = build(name)
         for key in ("dropout_rate", "attention_dropout"):
@@ -148,6 +150,39 @@ def test_a_run_with_problems_grouped_by_length_goes_on_with_the_same_batches(hom
     )
     plain = train(recipe(home, max_steps=12, checkpoint_every=2, learning_rate=1e-2).run(), tmp_path / "plain")
     assert plain.losses != read_record(tmp_path / "whole" / "train.json", TrainRecord).losses
+
+
+SIMPLE = dict(optimizer="sgd", learning_rate=0.1, schedule="constant", warmup_steps=0, max_gradient=1e9)
+
+
+@pytest.mark.parametrize("group", [False, True])
+class TestSeedAndAccumulation:
+    """With a model without dropout, so that only the order of the problems is left to chance."""
+
+    def ends(self, home, folder, seed=42, **settings):
+        """All weights after one step."""
+        run = recipe(home, "calm", max_steps=1, checkpoint_every=1, **SIMPLE, **settings).run(seed=seed)
+        train(run, folder)
+        return torch.cat([value.flatten() for value in weights(folder).values()])
+
+    def test_another_seed_is_another_run(self, home, tmp_path, group):
+        one, two = (self.ends(home, tmp_path / str(seed), seed, group_by_length=group) for seed in (1, 2))
+        assert not torch.allclose(one, two, rtol=1e-5, atol=1e-6)
+
+    def test_batches_that_are_accumulated_equal_a_large_one(self, home, tmp_path, group):
+        whole = self.ends(home, tmp_path / "whole", batch_size=8, group_by_length=group)
+        parts = self.ends(home, tmp_path / "parts", batch_size=4, accumulation=2, group_by_length=group)
+        torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-6)
+
+
+def test_what_the_base_was_trained_on_is_not_forgotten(home, tmp_path):
+    (tmp_path / "more.csv").write_text("question,answer\n1 and 1?,2\n3 and 4?,7\n")
+    first = train(recipe(home, method="untouched", max_steps=1).run(), tmp_path / "first")
+    values = {"model": str(tmp_path / "first"), "methods": ["digits"], "data": {"train": str(tmp_path / "more.csv")}}
+    second = train(make_recipe(values | {"training": {"max_steps": 1, "batch_size": 2}}).run(), tmp_path / "second")
+    (before,), (*earlier, own) = first.trained_on, second.trained_on
+    assert earlier == [before] and own.startswith("file:") and own != before
+    assert json.loads((tmp_path / "second" / "config.json").read_text())[TRAINED_ON] == [before, own]
 
 
 class TestFolders:
