@@ -1,6 +1,7 @@
 import copy
 import gc
 import io
+import json
 import os
 import pickle
 import weakref
@@ -9,8 +10,9 @@ from datetime import timedelta
 import pytest
 import torch
 import torch.multiprocessing
+from tokenizers import Tokenizer
 from torch.nn.parallel import DistributedDataParallel
-from transformers import T5Config, T5EncoderModel, XLNetConfig, XLNetLMHeadModel
+from transformers import PreTrainedTokenizerFast, T5Config, T5EncoderModel, XLNetConfig, XLNetLMHeadModel
 
 import oracle
 import placevalue as pv
@@ -18,7 +20,7 @@ import placevalue.spans
 from placevalue.errors import AttachError, ConfigError
 from placevalue.folding import Fold
 from placevalue.integration import recorded_config
-from placevalue.tokenization import number_ids
+from placevalue.tokenization import SETTINGS, number_ids, number_layout, probe_ids
 from zoo import _T5, CAUSAL, MODELS, SEQ2SEQ, build
 
 TEXTS = [
@@ -110,6 +112,16 @@ def test_every_aggregation(name, aggregation):
     model, tokenizer = prepared(name, aggregation)
     ids, _ = encode(tokenizer, TEXTS)
     check_rows(model, tokenizer, ids, aggregation, 1e-6)
+
+
+@pytest.mark.parametrize("name", ["t5", "bart-scaled", "llama"])
+def test_an_agg_without_digits_keeps_its_own_row(name):
+    model, tokenizer = prepared(name)
+    numbers = number_ids(tokenizer)
+    ids = torch.tensor([[numbers.open, numbers.agg, numbers.close, 5], [5, numbers.agg, numbers.digits[3], 6]])
+    own = reading_embedding(model).forward(torch.tensor(numbers.agg)).detach()
+    assert own.norm() > 0
+    torch.testing.assert_close(embedded(model, ids)[:, 1], own.expand(2, -1))
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 2**-8), (torch.float16, 2**-11)])
@@ -435,6 +447,14 @@ def test_detach_leaves_rows_that_were_added_since(name):
     assert model.config.vocab_size == size
 
 
+def exchanged(base, one, other):
+    """A tokenizer in which two tokens have each other's id."""
+    spec = json.loads(base.backend_tokenizer.to_str())
+    vocabulary = spec["model"]["vocab"]
+    vocabulary[one], vocabulary[other] = vocabulary[other], vocabulary[one]
+    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(json.dumps(spec)), **base.special_tokens_map)
+
+
 class TestErrors:
     def test_an_aggregation_without_a_place(self):
         model, base = build("t5")
@@ -470,6 +490,24 @@ class TestErrors:
         pv.check_attached(model, tokenizer)
         with pytest.raises(AttachError, match="position='after'"):
             pv.check_attached(model, pv.number_tokenizer(base, token="agg", position="after"))
+
+    @pytest.mark.parametrize("pair", ["46", "%$"])
+    def test_another_tokenizer_of_the_same_layout(self, pair):
+        """Two characters have changed their ids: digits that the probe lacks, or one of the probe that is no digit."""
+        model, base = build("gpt2")
+        tokenizer, other = (pv.number_tokenizer(each, token="agg") for each in (base, exchanged(base, *pair)))
+        assert number_layout(other) == number_layout(tokenizer)
+        assert (number_ids(other) == number_ids(tokenizer)) == (pair == "%$")
+        assert (probe_ids(other) == probe_ids(tokenizer)) == (pair == "46")
+        pv.attach(model, tokenizer)
+        if pair == "46":
+            with pytest.raises(AttachError, match="is attached for"):
+                pv.check_attached(model, other)
+        later, _ = build("gpt2")
+        setattr(later.config, SETTINGS, getattr(model.config, SETTINGS))  # as a checkpoint has it
+        with pytest.raises(AttachError, match="this checkpoint was made for a tokenizer with"):
+            pv.attach(later, other)
+        pv.attach(later, tokenizer)
 
     def test_models_that_embed_length_first(self):
         _, base = build("t5")

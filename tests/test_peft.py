@@ -74,6 +74,29 @@ def test_marker_rows_start_the_same_whichever_comes_first(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["t5", "llama"])
+def test_what_was_merged_comes_apart_again(name, tmp_path):
+    model, tokenizer = adapted(name, "attach later", tmp_path / "base")
+    ids, mask = encode(tokenizer, TEXTS)
+    with model.disable_adapter():
+        before = run(model, ids, mask)
+    model.merge_adapter()
+    model.unmerge_adapter()
+    with model.disable_adapter():
+        torch.testing.assert_close(run(model, ids, mask), before, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name, parts", [("t5", None), ("t5-untied", ["shared", "lm_head"]), ("t5-flan", ["shared", "lm_head"]),
+                                         ("llama-tied", None), ("llama", ["embed_tokens", "lm_head"])])  # fmt: skip
+def test_markers_are_named_in_each_matrix_whatever_the_config_says_of_tying(name, parts):
+    model, base = build(name)
+    tokenizer = pv.number_tokenizer(base, token="agg")
+    pv.attach(model, tokenizer)
+    markers = list(pv.marker_ids(tokenizer).values())
+    assert pv.trainable_tokens(model, tokenizer) == (markers if parts is None else dict.fromkeys(parts, markers))
+    assert model.config.tie_word_embeddings == (name != "llama")
+
+
+@pytest.mark.parametrize("name", ["t5", "llama"])
 def test_detach_from_inside_an_adapter(name, tmp_path):
     model, _ = adapted(name, "attach later", tmp_path / "base")
     pv.detach(model)  # nothing was grown by attach, so nothing has to shrink
@@ -92,8 +115,9 @@ def test_adapters_that_would_train_nothing_are_refused(name, options, tmp_path):
     with pytest.raises(AttachError, match=r"never reads.*trainable_token_indices"):
         adapted(name, "attach later", tmp_path / "base", **options)
     model, tokenizer = adapted(name, "attach first", tmp_path / "base", **options)
-    with pytest.raises(AttachError, match=r"never reads.*trainable_token_indices"):
-        run(model.train(), *encode(tokenizer, TEXTS))
+    for _ in range(2):  # whoever tries again is refused again
+        with pytest.raises(AttachError, match=r"never reads.*trainable_token_indices"):
+            run(model.train(), *encode(tokenizer, TEXTS))
     with pytest.raises(AttachError, match=r"never reads.*trainable_token_indices"):
         pv.save_pretrained(model, tokenizer, tmp_path / "out")
 

@@ -61,6 +61,15 @@ def test_a_number_that_was_cut_counts_with_the_digits_it_has(layout):
     assert digits.places[digits.mask].tolist() == [1, 0]
 
 
+def test_a_number_without_the_token_it_is_folded_to_is_masked():
+    one, two, three = IDS.digits[1:4]
+    bare, whole = [IDS.open, one, two, IDS.close], [IDS.open, IDS.agg, three, IDS.close]
+    digits = find_digits(torch.tensor([bare + whole, whole + bare]), IDS, to=IDS.agg)
+    assert digits.mask.nonzero().tolist() == [[0, 6], [1, 2]]
+    assert digits.numbers[digits.mask].tolist() == [5, 1]
+    assert find_digits(torch.tensor([bare + whole]), IDS).mask.sum() == 3
+
+
 def test_an_empty_batch():
     digits = find_digits(torch.zeros((2, 0), dtype=torch.long), IDS)
     assert digits.mask.shape == (2, 0)
