@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from experiment_folders import make_experiment, problems, right_up_to
-from placevalue.comparisons import conclusion, summarise
+from placevalue.comparisons import Change, conclusion, is_gain, summarise
 from placevalue.data import data_checksum
 from placevalue.errors import ConfigError, DataError
 from placevalue.intervals import crossed_interval, holm, spread
@@ -127,6 +127,58 @@ def test_the_best_is_by_the_problems_that_both_have(tmp_path):
     assert cells["digits"].score.value == 0.8 and cells["untouched"].score.value == 0.45
     assert cells["untouched"].change.value == pytest.approx(0.1) and cells["untouched"].best
     assert not cells["digits"].best
+
+
+def times(factors):
+    """Answers that are so many times too large, one for each of `ASKED`."""
+    return [str(float(each["answer"]) * factor) for each, factor in zip(ASKED, factors, strict=True)]
+
+
+@pytest.fixture
+def biased(tmp_path):
+    """Mean signed errors of -1, -0.1, 0.5 and 2, a bit more or less by problem and seed."""
+    powers = {"digits": -1, "untouched": -0.1, "pause": 0.5, "agg-before": 2}
+    answers = {
+        method: {seed: times([10 ** (power + 0.01 * (index % 2 - seed)) for index in range(20)]) for seed in (0, 1)}
+        for method, power in powers.items()
+    }
+    return load_experiment(make_experiment(tmp_path / "biased", answers, ASKED))
+
+
+def test_the_best_of_a_signed_error_is_the_closest_to_zero(biased):
+    cells = column(summarise(biased, metric="log_error"), "mawps:test")
+    assert [cells[each].score.value for each in ("digits", "untouched")] == pytest.approx([-1, -0.1], abs=0.02)
+    assert [method for method, cell in cells.items() if cell.best] == ["untouched"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "base", "change", "gain"),
+    [("log_error", -1.0, 0.9, True), ("log_error", -1.0, 1.5, True), ("log_error", -1.0, 3.0, False),
+     ("log_error", -1.0, -0.1, False), ("log_error", 1.0, -0.9, True), ("log_error", 1.0, 0.1, False),
+     ("accuracy_paper", 0.5, 0.1, True), ("accuracy_paper", 0.5, -0.1, False), ("cer_written", 0.5, 0.1, False),
+     ("cer_written", 0.5, -0.1, True)],
+)  # fmt: skip
+def test_a_gain_is_a_change_for_the_better(metric, base, change, gain):
+    assert is_gain(Change(change, None, None, 0.01, 1), metric, base) == gain
+
+
+def test_a_conclusion_from_a_signed_error(biased):
+    told = conclusion(summarise(biased, metric="log_error"))
+    assert "untouched is better than digits (+0.900 [" in told and "pause is better than digits (+1.500 [" in told
+    assert "agg-before is worse than digits (+3.000 [" in told and "points" not in told
+    told = conclusion(summarise(biased, "agg-before", "log_error"))
+    assert "digits is better than agg-before (−3.000 [" in told
+
+
+def test_nothing_is_compared_with_a_baseline_that_has_no_value(tmp_path):
+    """Each seed of the baseline wrote a number where the other did not."""
+    asked = problems(4)
+    some, others = ([each["answer"] if index % 2 == odd else "" for index, each in enumerate(asked)] for odd in (0, 1))
+    answers = {"digits": {1: some, 2: others}, "pause": {1: right_up_to(asked, 4)}}
+    summary = summarise(load_experiment(make_experiment(tmp_path, answers, asked)), metric="log_error")
+    cells = column(summary, "mawps:test")
+    assert cells["digits"] is None and cells["pause"].change is None and not cells["pause"].best
+    assert "nothing to compare digits with" in conclusion(summary)
 
 
 def test_a_conclusion_says_who_cannot_write_all_answers(tmp_path):

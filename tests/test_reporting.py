@@ -14,7 +14,7 @@ from placevalue import reporting
 from placevalue.breakdowns import LONGEST, answer_length, break_down, loss_curves
 from placevalue.charts import method_class
 from placevalue.cli import main
-from placevalue.errors import DataError
+from placevalue.errors import ConfigError, DataError
 from placevalue.markup import join, tag
 from placevalue.methods import METHODS
 from placevalue.metrics import read_answer
@@ -183,6 +183,12 @@ def test_folders_of_one_name_are_told_apart(folder, tmp_path):
     assert [each.name for each in found] == [f"{folder.parent.name}/first", "other/first"]
     with pytest.raises(DataError, match="twice"):
         load_experiments([folder, folder])
+
+
+def test_a_page_of_signed_errors_is_refused_and_nothing_is_written(folder, tmp_path):
+    with pytest.raises(ConfigError, match="log_error is no percentage"):
+        write_report([folder], tmp_path / "page.html", metrics=["log_error"])
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_command(folder, second, tmp_path, capsys):

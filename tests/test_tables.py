@@ -8,10 +8,12 @@ from experiment_folders import make_experiment, problems, right_up_to
 from placevalue.comparisons import Column, conclusion, summarise
 from placevalue.data import PAPER_SETS
 from placevalue.errors import ConfigError
+from placevalue.metrics import METRICS
 from placevalue.outcomes import load_experiment
 from placevalue.published import METHODS, MODELS, SETS, TABLES, paper_tables, published_rows
 from placevalue.tables import (
     LEGEND,
+    PERCENTAGES,
     duration,
     make_table,
     terminal_table,
@@ -137,6 +139,16 @@ def test_csv(experiment):
 def test_what_is_no_percentage_is_refused(experiment):
     with pytest.raises(ConfigError, match="log_error is no percentage"):
         make_table(summarise(experiment, metric="log_error"))
+    assert all(METRICS[name].direction in ("higher", "lower") for name in PERCENTAGES)
+
+
+def test_csv_marks_what_is_closest_to_zero(tmp_path):
+    asked = problems(4)
+    factors = {"digits": 0.5, "pause": 0.9, "untouched": 3}
+    texts = {name: {1: [str(float(each["answer"]) * times) for each in asked]} for name, times in factors.items()}
+    summary = summarise(load_experiment(make_experiment(tmp_path, texts, asked)), metric="log_error")
+    rows = csv.DictReader(io.StringIO(to_csv([summary])))
+    assert {row["method"] for row in rows if row["best"] == "1"} == {"pause"}
 
 
 def test_durations():

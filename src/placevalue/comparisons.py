@@ -46,7 +46,7 @@ class Cell:
 
     score: Interval
     change: Change | None
-    """None in the baseline's own row, and where the two share no seed."""
+    """None in the baseline's own row, where the two share no seed, and where the baseline has no score."""
     best: bool
 
 
@@ -161,7 +161,8 @@ def _compare(
     changes = {
         method: change
         for method in methods[1:]
-        if method in scores and (change := _change(values[methods[0]], values[method], groups)) is not None
+        if {methods[0], method} <= scores.keys()
+        and (change := _change(values[methods[0]], values[method], groups)) is not None
     }
     corrected = dict(zip(changes, holm([change.p for change in changes.values()]), strict=True))
     best = _best({method: _level(method, scores, changes, values) for method in scores}, metric)
@@ -216,14 +217,17 @@ def _best(scores: dict[str, float], metric: str) -> set[str]:
     """The methods with the best score; none where there is but one."""
     if len(scores) < 2:
         return set()
-    worth = {"higher": lambda value: -value, "lower": lambda value: value, "zero": abs}[METRICS[metric].direction]
-    least = min(map(worth, scores.values()))
-    return {method for method, value in scores.items() if worth(value) <= least + 1e-12}
+    least = min(_badness(value, metric) for value in scores.values())
+    return {method for method, value in scores.items() if _badness(value, metric) <= least + 1e-12}
 
 
-def is_gain(change: Change, metric: str) -> bool:
-    """Whether a change is for the better."""
-    return change.value < 0 if METRICS[metric].direction == "lower" else change.value > 0
+def _badness(value: float, metric: str) -> float:
+    return {"higher": -value, "lower": value, "zero": abs(value)}[METRICS[metric].direction]
+
+
+def is_gain(change: Change, metric: str, baseline: float) -> bool:
+    """Whether a change from the baseline's score is for the better."""
+    return _badness(baseline + change.value, metric) < _badness(baseline, metric)
 
 
 def headline(summary: Summary) -> int:
@@ -242,20 +246,23 @@ def conclusion(summary: Summary) -> str:
     index = headline(summary)
     column = summary.columns[index]
     where = f"Over the {column.n} sets" if column.kind == "mean" else f"On {column.name}"
+    base = summary.rows[0].cells[index]
+    level = 0.0 if base is None else base.score.value  # without a score there is no change from it
+    unit = "" if METRICS[summary.metric].direction == "zero" else " points"
     changes = {row.method: cell.change for row in summary.rows if (cell := row.cells[index]) and cell.change}
     sure = {method: change for method, change in changes.items() if change.p < SIGNIFICANT}
     open_ = [method for method in changes if method not in sure]
     told = [
-        f"{method} is {'better' if is_gain(change, summary.metric) else 'worse'} than {summary.baseline} "
-        f"({_points(change)} points)"
+        f"{method} is {'better' if is_gain(change, summary.metric, level) else 'worse'} than {summary.baseline} "
+        f"({_points(change, summary.metric)}{unit})"
         for method, change in sure.items()
     ]
     unsure = f"{_listed(open_)} cannot be told from {summary.baseline}"
     if not changes:
         first = f"{where} there is nothing to compare {summary.baseline} with."
     elif not sure:
-        spans = ", ".join(f"{method} {_points(changes[method])}" for method in open_)
-        first = f"{where}, {unsure}: {spans} points."
+        spans = ", ".join(f"{method} {_points(changes[method], summary.metric)}" for method in open_)
+        first = f"{where}, {unsure}: {spans}{unit}."
     else:
         each = "each " if len(told) > 1 else ""
         first = f"{where}, {'; '.join(told)}, {each}with p < {SIGNIFICANT} after Holm" + (
@@ -264,9 +271,13 @@ def conclusion(summary: Summary) -> str:
     return " ".join(filter(None, (first, _coverage(changes), _seen(summary), _reach(summary), _gaps(summary))))
 
 
-def _points(change: Change) -> str:
-    span = "" if change.low is None or change.high is None else f" [{100 * change.low:+.1f}, {100 * change.high:+.1f}]"
-    return f"{100 * change.value:+.1f}{span}".replace("-", "−")
+def _points(change: Change, metric: str) -> str:
+    """A change of a share in percent; a signed error is no share, and stays as it is."""
+    scale, digits = (1, 3) if METRICS[metric].direction == "zero" else (100, 1)
+    value, *span = (
+        None if each is None else f"{scale * each:+.{digits}f}" for each in (change.value, change.low, change.high)
+    )
+    return f"{value}{'' if None in span else f' [{span[0]}, {span[1]}]'}".replace("-", "−")
 
 
 def _listed(names: Sequence[str]) -> str:

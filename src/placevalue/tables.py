@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SHOWN = ("accuracy_paper", "cer_written")
 """The metrics of a report unless others are asked for: those of the paper."""
-PERCENTAGES = tuple(name for name in METRICS if name != "log_error")
+PERCENTAGES = tuple(name for name, metric in METRICS.items() if metric.direction != "zero")  # a signed error is none
 LEGEND = (
     "The first row is in percent, the others are changes from it in points. In brackets 95% intervals; † p < 0.05, "
     "‡ p < 0.01 after Holm's correction for the methods of a column."
