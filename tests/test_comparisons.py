@@ -181,6 +181,47 @@ def test_nothing_is_compared_with_a_baseline_that_has_no_value(tmp_path):
     assert "nothing to compare digits with" in conclusion(summary)
 
 
+def test_the_p_of_a_column_are_corrected_for_its_methods(tmp_path):
+    """Exact McNemar of 8, 6 and 5 to 0 is 2/2^8, 2/2^6, 2/2^5; by Holm three, two and one times that, never falling."""
+    counts = {"digits": 4, "untouched": 12, "pause": 10, "agg-before": 9}
+    answers = {method: {1: right_up_to(ASKED, count)} for method, count in counts.items()}
+    cells = column(summarise(load_experiment(make_experiment(tmp_path, answers, ASKED))), "mawps:test")
+    found = [cells[method].change.p for method in ("untouched", "pause", "agg-before")]
+    assert found == pytest.approx([3 * 2 / 2**8, 2 * 2 / 2**6, 2 * 2 / 2**6])
+    del answers["pause"], answers["agg-before"]
+    cells = column(summarise(load_experiment(make_experiment(tmp_path / "two", answers, ASKED))), "mawps:test")
+    assert cells["untouched"].change.p == pytest.approx(2 / 2**8), "one comparison needs no correction"
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_the_same_problems_in_other_sets_make_nothing_surer(tmp_path, seeds):
+    """Two sets with the same answers to the same twelve problems: as sure as one set, by operation and in the mean."""
+    names = ("Original", "Commuted")
+    asked = {name: problems(12, f"fermat:{name}") for name in names}
+    right = {"digits": (1, 2), "pause": (9, 12)}
+
+    def summary(names):
+        texts = {
+            method: {
+                seed: [t for name in names for t in right_up_to(asked[name], counts[seed])] for seed in range(seeds)
+            }
+            for method, counts in right.items()
+        }
+        every = [each for name in names for each in asked[name]]
+        folder = make_experiment(tmp_path / str(len(names)), texts, every, train="fermat-templates:train")
+        return summarise(load_experiment(folder))
+
+    one, two = summary(names[:1]), summary(names)
+    pairs = [("a+b", "a+b"), ("fermat:Original", "mean over sets")] if seeds > 1 else [("a+b", "a+b")]
+    for alone, together in pairs:
+        first, second = column(one, alone), column(two, together)
+        for cell, other in ((first[method], second[method]) for method in right):
+            assert (other.score.low, other.score.high) == pytest.approx((cell.score.low, cell.score.high))
+        change, other = first["pause"].change, second["pause"].change
+        assert (other.value, other.low, other.high) == pytest.approx((change.value, change.low, change.high))
+        assert other.p == pytest.approx(change.p, abs=0.05)
+
+
 def test_a_conclusion_says_who_cannot_write_all_answers(tmp_path):
     asked = [each | {"reachable": index > 2} for index, each in enumerate(ASKED)]
     free = [each | {"reachable": True} for each in ASKED]

@@ -116,6 +116,8 @@ def test_intervals_draw_problems_and_are_the_same_every_time(tmp_path):
     ]
     ours = found.operations["a+b"]["accuracy_paper"]
     assert ours["value"] == pooled.value and ours["n"] == 80
+    drawn = bootstrap(right, problem_units(rows))[0]
+    assert (ours["low"], ours["high"]) == pytest.approx((drawn.low, drawn.high)), "two rows of a problem are one draw"
     average = found.averages["accuracy_paper"]
     assert (average["low"], average["high"]) == pytest.approx((ours["low"], ours["high"])), "sets of one size: the same"
 
@@ -246,6 +248,12 @@ def test_two_runs_on_the_same_problems(tmp_path):
     assert found["fermat:Original"]["cer_written"].second == 0
     assert found["fermat:Original"]["cer_written"].test == "permutation"
     assert found["all sets"]["accuracy_exact"].n == 8 and found["all sets"]["accuracy_exact"].test == "permutation"
+    wide = found["all sets"]["cer_written"]
+    apart = compare(first, second, seed=1)["all sets"]["cer_written"]
+    assert compare(first, second)["all sets"]["cer_written"] == wide and (apart.low, apart.high) != (
+        wide.low,
+        wide.high,
+    )
     same = compare(first, first)
     assert all(test.p == 1 and test.difference == 0 for tests in same.values() for test in tests.values())
 
@@ -277,7 +285,8 @@ def test_the_verb(tmp_path, capsys):
     assert read_record(a / "score.json", ScoreRecord).config["draws"] == 20
     assert main(["evaluate", str(a), "--out", str(tmp_path / "o.json"), "--metrics", "log_error", "place_1"]) == 0
     shown = capsys.readouterr().out
-    assert "log error →0" in shown and "accuracy" not in shown and (tmp_path / "o.json").exists()
+    assert "log error →0" in shown and "0.012" in shown, "the mean of 0, log10(13/12) and 0, no percentage"
+    assert "accuracy" not in shown and (tmp_path / "o.json").exists()
 
 
 def test_the_verb_refuses(tmp_path, capsys):

@@ -88,10 +88,10 @@ def test_seeds():
 
 def test_what_each_problem_adds_over_two_sets_by_hand():
     """Means 1/2 and 2/3: 7/12, and of a problem 3/2 of what it is above the first, 3/3 above the second, halved."""
-    values = np.array([[1.0], [0.0], [1.0], [0.0], [1.0]])
-    sets = [(np.array([0, 1]), np.array([0, 1])), (np.array([2, 3, 4]), np.array([0, 1, 2]))]
+    values = np.array([[1.0], [0.0], [1.0], [1.0], [0.0]])
+    sets = [(np.array([0, 1]), np.array([0, 1])), (np.array([2, 3, 4]), np.array([2, 0, 1]))]
     assert spread(values, sets)[:, 0] == pytest.approx([9 / 8, -1 / 8, 3 / 4])
-    assert spread(values[2:], [(np.arange(3), np.arange(3))])[:, 0] == pytest.approx([1, 0, 1])
+    assert spread(values[2:], [(np.arange(3), np.array([2, 0, 1]))])[:, 0] == pytest.approx([1, 0, 1])
 
 
 def test_two_sets_with_the_same_answers_say_no_more_than_one():
