@@ -1,9 +1,11 @@
+import copy
 import logging
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import processors
 from transformers import DataCollatorForSeq2Seq
 
 import placevalue as pv
@@ -35,6 +37,20 @@ def test_decoder_only_by_hand():
         "open", "agg", "7", "close", "Ġcat", "Ċ", "open", "1", "5", "close", "</s>"
     ]  # fmt: skip
     assert first["labels"] == [-100] * 6 + first["input_ids"][6:]
+
+
+@pytest.mark.parametrize("template", ["<s> $A", "$A </s>", "<s> $A </s>"])
+def test_decoder_only_with_special_tokens_around_texts(template):
+    """The first token begins the question alone, and the end stands behind the answer alone."""
+    base = copy.deepcopy(base_tokenizer("bytes-gpt2"))
+    ids = [("<s>", base.bos_token_id), ("</s>", base.eos_token_id)]
+    base.backend_tokenizer.post_processor = processors.TemplateProcessing(single=template, special_tokens=ids)
+    tokenizer = pv.number_tokenizer(base, token="agg")
+    assert tokenizer.decode(tokenizer("a")["input_ids"]) == template.replace("$A", "a").replace(" ", "")
+    first = pv.encode_pairs(tokenizer, ["7 cat"], ["15"], encoder_decoder=False)[0]
+    question = ["<s>"] * template.startswith("<s>") + ["open", "agg", "7", "close", "Ġcat", "Ċ"]
+    assert tokens(tokenizer, first["input_ids"]) == [*question, "open", "1", "5", "close", "</s>"]
+    assert first["labels"] == [-100] * len(question) + first["input_ids"][len(question) :]
 
 
 @settings(max_examples=40)
@@ -105,11 +121,12 @@ def test_collated_examples_train(name):
     assert torch.isfinite(loss)
 
 
-def test_whole_texts_mask_what_a_model_never_writes():
-    tokenizer = numbered("bytes-gpt2", "agg", "after")
+@pytest.mark.parametrize("layout", [("agg", "after"), ("pause", "before"), ("pause", "after")])
+def test_whole_texts_mask_what_a_model_never_writes(layout):
+    tokenizer = numbered("bytes-gpt2", *layout)
     example = pv.encode_texts(tokenizer, ["the 12"], max_length=20)[0]
-    agg = pv.marker_ids(tokenizer)["agg"]
-    assert [label for i, label in zip(example["input_ids"], example["labels"], strict=True) if i == agg] == [-100]
+    extra = pv.marker_ids(tokenizer)[layout[0]]
+    assert [label for i, label in zip(example["input_ids"], example["labels"], strict=True) if i == extra] == [-100]
     assert example["labels"].count(-100) == 1
 
 

@@ -99,6 +99,16 @@ def test_the_record_says_what_was_scored_and_is_linked(tmp_path):
         evaluate(tmp_path, draws=0)
 
 
+def test_the_records_own_answer_length_comes_first(tmp_path):
+    found = evaluate(write_folder(tmp_path / "a"), draws=20)
+    given = evaluate(write_folder(tmp_path / "b"), draws=20, max_answer=99)
+    assert given.config["max_answer"] == 16 and given.scores == found.scores
+    assert value(given.scores["fermat:1000+"], "accuracy_paper_reachable") == (1, 1)
+    without = evaluate(write_folder(tmp_path / "c", config={"beams": 3}), draws=20, max_answer=99)
+    assert without.config["max_answer"] == 99
+    assert value(without.scores["fermat:1000+"], "accuracy_paper_reachable") == (1, 2)
+
+
 def test_intervals_draw_problems_and_are_the_same_every_time(tmp_path):
     rng = np.random.default_rng(0)
     rows = [

@@ -1,6 +1,7 @@
 """Predictions of every kind of checkpoint: the same in any batch, after a kill, and as `generate` one by one."""
 
 import csv
+import itertools
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -266,6 +268,21 @@ class TestStopped:
         lines = (tmp_path / PARTIAL).read_text().splitlines()
         (tmp_path / PARTIAL).write_text(lines[0] + "\n" + lines[1][:9])
         generate(home / "t5", data, tmp_path, beams=1, batch_size=4)  # nothing of the other run was finished
+
+    @pytest.mark.parametrize("stopped", [False, True])
+    def test_the_seconds_of_all_batches_add_up(self, home, tmp_path, monkeypatch, stopped):
+        """By a clock on which every batch takes one second."""
+        monkeypatch.setattr(generation, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+        run = dict(checkpoint=home / "t5", data=[str(home / "sums.csv")], out=tmp_path, beams=1, batch_size=3)
+
+        def stop(done, _all):
+            if done == 6:
+                raise KeyboardInterrupt
+
+        if stopped:
+            with pytest.raises(KeyboardInterrupt):
+                generate(**run, progress=stop)
+        assert generate(**run).durations == {"load": 1, "generate": 5}
 
     def test_memory_that_does_not_suffice_names_the_setting(self, home, tmp_path, monkeypatch):
         def answer(*_):

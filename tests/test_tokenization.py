@@ -9,6 +9,7 @@ from transformers import AutoTokenizer, BertTokenizerLegacy, PreTrainedTokenizer
 from families import FAMILIES, base_tokenizer
 from placevalue import find_numerals, load_number_tokenizer, marker_ids, number_tokenizer
 from placevalue.errors import ConfigError, ModelError, TokenizerError
+from placevalue.pipeline import Signs
 from placevalue.tokenization import check_unchanged, number_ids, number_layout
 
 LAYOUTS = [(None, "before"), ("agg", "before"), ("agg", "after"), ("pause", "before"), ("pause", "after")]
@@ -175,6 +176,29 @@ def test_typed_markers_never_become_markers(family):
         assert count == 3 * typed.count("5"), ascii(typed)
 
 
+@pytest.mark.parametrize("pattern", ["paper", "extended"])
+def test_a_typed_sign_is_read_as_the_one_it_is_exchanged_for(pattern):
+    for family in ("unigram-t5", "bytes-gpt2", "wordpiece-bert"):
+        tokenizer = numbered(family, pattern=pattern)
+        signs = Signs(**tokenizer.init_kwargs["placevalue"]["signs"])
+        for text in ("the {}cat sat", "the{} 12 cats", "cat {}", "1{}2 {}apples and 3"):
+            wanted = ids_of(tokenizer, text.replace("{}", signs.exchange))
+            for sign in vars(signs).values():
+                assert ids_of(tokenizer, text.replace("{}", sign)) == wanted, (family, ascii(sign), text)
+
+
+@pytest.mark.parametrize("held", ["\ufdd0", "\ufdd1", "\ufdd6"])
+def test_signs_that_the_vocabulary_holds_are_not_taken(held):
+    base = copy.deepcopy(base_tokenizer("bytes-gpt2"))
+    base.add_tokens([held])
+    tokenizer = number_tokenizer(base, token="agg")
+    assert held not in tokenizer.init_kwargs["placevalue"]["signs"].values()
+    assert ids_of(tokenizer, f"the {held} cat{held}") == ids_of(base, f"the {held} cat{held}")
+    base.add_tokens(["\u2ff3"])
+    with pytest.raises(TokenizerError, match="its vocabulary holds every character"):
+        number_tokenizer(base)
+
+
 def test_a_marker_alone_in_a_text_is_no_number(family):
     """An added token is itself normalized, so a text that is exactly its character stays one marker: never a number."""
     tokenizer = numbered(family)
@@ -232,11 +256,16 @@ def test_batches_equal_one_by_one(family):
     assert tokenizer(CASES)["input_ids"] == [tokenizer(text)["input_ids"] for text in CASES]
 
 
-def test_padding_settings_inside_the_file_do_not_travel(base):
-    base = copy.deepcopy(base)
+def test_padding_and_truncation_inside_the_file_do_not_travel(base):
+    base, wanted = copy.deepcopy(base), number_tokenizer(base, token="agg")
     base.backend_tokenizer.enable_padding(length=50)
     base.backend_tokenizer.enable_truncation(3)
-    assert len(number_tokenizer(base).backend_tokenizer.encode("the 12 cats").ids) < 50
+    tokenizer = number_tokenizer(base, token="agg")
+    assert 3 < len(tokenizer.backend_tokenizer.encode("the 12 cats").ids) < 50
+    assert tokenizer.backend_tokenizer.to_str() == wanted.backend_tokenizer.to_str()
+    # What the copy is made from is also what its tokenizer_config.json is written from.
+    noted = {key for key in tokenizer.init_kwargs if key not in wanted.init_kwargs}
+    assert not noted, noted
 
 
 def test_from_a_folder(tmp_path):
