@@ -25,7 +25,7 @@ from transformers import (
 from benchmarks.problems import word_problems
 from benchmarks.results import Check, Outcome
 from placevalue import attach, encode_pairs, marker_ids, number_tokenizer
-from placevalue.config import Token
+from placevalue.numbers.config import Token
 
 TARGET = 1.03
 THREADS, SEED, WARMUP, PAIRS = 2, 0, 3, 100

@@ -17,7 +17,14 @@ from typing import Any
 
 from benchmarks.results import Check, Outcome
 from placevalue.data import FermatConfig, write_fermat
-from placevalue.data.templates import LONGEST_ANSWER, Large, NumberClass, Template, number_classes, read_templates
+from placevalue.data.fermat_templates import (
+    LONGEST_ANSWER,
+    Large,
+    NumberClass,
+    Template,
+    number_classes,
+    read_templates,
+)
 
 SIZE, SAMPLE, SEED, ROUNDS = 200_000, 1_000, 42, 2
 SECONDS, FASTER = 10.0, 5.0

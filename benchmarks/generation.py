@@ -19,8 +19,10 @@ import torch
 
 import placevalue
 from benchmarks.results import Check, Outcome, print_table, write_record
-from placevalue import answering, assignments, generation
 from placevalue.data import Problem, load_data
+from placevalue.experiments import generator as generator_module
+from placevalue.experiments import predict as predict_module
+from placevalue.experiments import prompts as prompts_module
 
 MODEL, BEAMS, MAX_ANSWER, ROUNDS = "flan-t5-small-title", 3, 16, 2
 BATCH_SIZE, SAMPLE = {"cuda": 1024, "cpu": 20}, {"cuda": None, "cpu": 4}
@@ -47,7 +49,7 @@ def run(
     """
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     batch_size, sample = batch_size or BATCH_SIZE[device], sample or SAMPLE[device]
-    sets = {name: load_data(name)[:sample] for name in assignments.SHORTHANDS["fermat"]}
+    sets = {name: load_data(name)[:sample] for name in prompts_module.SHORTHANDS["fermat"]}
     raw: dict[str, list[float]] = {"ours": [], "answering": [], "trainer": []}
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -85,7 +87,7 @@ def _named(device: str) -> str:
 
 
 def _save_with_numbers(name: str, folder: Path) -> None:
-    from placevalue.models import load_model, load_tokenizer
+    from placevalue.common.hub import load_model, load_tokenizer
 
     model, tokenizer = load_model(name), placevalue.number_tokenizer(load_tokenizer(name), token="agg")
     placevalue.save_pretrained(placevalue.attach(model, tokenizer), tokenizer, folder)
@@ -97,17 +99,17 @@ class _Ours:
     def __init__(self, folder: Path, batch_size: int, precision: str, device: str) -> None:
         self.folder, self.batch_size, self.precision, self.device = folder, batch_size, precision, device
         self.runs = 0
-        checkpoint = answering.read_checkpoint(folder / "model")
-        self.answerer = answering.load_answerer(checkpoint, BEAMS, MAX_ANSWER, precision, device)
+        checkpoint = generator_module.read_checkpoint(folder / "model")
+        self.answerer = generator_module.load_answerer(checkpoint, BEAMS, MAX_ANSWER, precision, device)
 
     def seconds(self, sets: dict[str, list[Problem]]) -> tuple[float, float, list[str]]:
         """From texts to the file, in batches alone, and the texts."""
         self.runs += 1
         out = self.folder / f"out-{self.runs}"
         settings: dict[str, Any] = {"beams": BEAMS, "batch_size": self.batch_size, "max_answer": MAX_ANSWER}
-        kept = assignments.load_data, generation.load_answerer
-        assignments.load_data = lambda name: sets[str(name)]
-        generation.load_answerer = lambda *_: self.answerer
+        kept = prompts_module.load_data, predict_module.load_answerer
+        prompts_module.load_data = lambda name: sets[str(name)]
+        predict_module.load_answerer = lambda *_: self.answerer
         try:
             began = perf_counter()
             model = self.folder / "model"
@@ -116,8 +118,8 @@ class _Ours:
             )
             took = perf_counter() - began
         finally:
-            assignments.load_data, generation.load_answerer = kept
-        rows = placevalue.evaluation.load_predictions(out).rows
+            prompts_module.load_data, predict_module.load_answerer = kept
+        rows = placevalue.evaluation.scoring.load_predictions(out).rows
         return took, record.durations["generate"], [row.prediction for row in rows]
 
 
@@ -157,7 +159,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.generation", description=__doc__)
     parser.add_argument("--model", default=MODEL, help="a folder, a hub name or a fetched name")
     parser.add_argument("--batch-size", type=int, help="problems at a time, for both")
-    parser.add_argument("--precision", choices=assignments.PRECISIONS, default="float32")
+    parser.add_argument("--precision", choices=prompts_module.PRECISIONS, default="float32")
     parser.add_argument("--sample", type=int, help="problems of each set; all on an accelerator")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--device", choices=list(BATCH_SIZE))

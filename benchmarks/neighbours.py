@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from benchmarks.results import Check, Outcome
-from placevalue.aggregation import AGGREGATIONS
-from placevalue.neighbours import number_vectors, search
-from placevalue.surveys import load_digit_rows
+from placevalue.evaluation.number_space import load_digit_rows
+from placevalue.numbers.aggregation import AGGREGATIONS
+from placevalue.numbers.neighbours import number_vectors, search
 
 MODEL, DIGITS, SAMPLE = "flan-t5-small-title", 6, 64
 SECONDS, GIGABYTES, FASTER = 300.0, 4.0, 100.0

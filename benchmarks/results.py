@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import placevalue
-from placevalue.records import git_state
-from placevalue.storage import write_json
+from placevalue.common.files import write_json
+from placevalue.common.records import git_state
 
 FOLDER = Path(__file__).parent
 RECORDS = FOLDER / "records"

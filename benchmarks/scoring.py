@@ -19,8 +19,8 @@ from typing import Any
 
 from benchmarks.results import Check, Outcome
 from placevalue import METRICS, evaluate
-from placevalue.metrics import Answered, read_answer
-from placevalue.records import Prediction, read_predictions, write_predictions
+from placevalue.common.records import Prediction, read_predictions, write_predictions
+from placevalue.evaluation.metrics import Answered, read_answer
 
 SETS, PROBLEMS, DRAWS, LOOP_DRAWS, ROUNDS, SEED = 10, 1111, 1000, 5, 3, 0
 OPERATIONS = ("a+b", "a-b", "a*b", "a/b", "(a+b)-c", "a*(b+c)", "a*(b-c)", "(a+b)/c", "(a-b)/c")

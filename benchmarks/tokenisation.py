@@ -21,8 +21,8 @@ from transformers import PreTrainedTokenizerBase
 from benchmarks.problems import word_problems
 from benchmarks.results import Check, Outcome
 from placevalue import marker_ids, number_tokenizer
-from placevalue.errors import ModelError
-from placevalue.models import load_tokenizer
+from placevalue.common.errors import ModelError
+from placevalue.common.hub import load_tokenizer
 
 FAMILIES = ("flan-t5-small-title", "smollm2-135m", "gemma3-270m", "minilm-l6", "gpt2-tokenizer")
 TEXTS, SEED, ROUNDS = 2000, 0, 12

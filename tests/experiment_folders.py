@@ -1,8 +1,15 @@
 """Hand-made experiments: folders as `placevalue reproduce` writes them, through the real records, without training."""
 
-from placevalue.evaluation import evaluate
-from placevalue.recipes import make_recipe, to_yaml
-from placevalue.records import Prediction, PredictionRecord, TrainRecord, record_hash, write_predictions, write_record
+from placevalue.common.records import (
+    Prediction,
+    PredictionRecord,
+    TrainRecord,
+    record_hash,
+    write_predictions,
+    write_record,
+)
+from placevalue.evaluation.scoring import evaluate
+from placevalue.experiments.recipe import make_recipe, to_yaml
 
 PROVENANCE = {"time": "2026-01-02T03:04:05+00:00", "device": "cpu", "git": {"commit": "ab" * 20, "dirty": False}}
 OPERATIONS = ("a+b", "a-b", "a*b", "a/b")

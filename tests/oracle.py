@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import torch
 
-from placevalue.aggregation import MAX_DIGITS
+from placevalue.numbers.aggregation import MAX_DIGITS
 
 
 def numbers_in(ids, number_ids):

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from placevalue.commands.reporting import BEGIN, END
-from placevalue.comparisons import summarise
-from placevalue.experiments import plan_experiment
-from placevalue.models import BUNDLED_FOLDER, TINY
-from placevalue.outcomes import load_experiment, load_experiments
-from placevalue.recipes import read_recipe
-from placevalue.records import SweepRecord, TrainRecord, read_record
-from placevalue.tables import make_table, to_markdown, without_operations
+from placevalue.cli.report import BEGIN, END
+from placevalue.common.hub import BUNDLED_FOLDER, TINY
+from placevalue.common.records import SweepRecord, TrainRecord, read_record
+from placevalue.experiments.recipe import read_recipe
+from placevalue.experiments.reproduce import plan_experiment
+from placevalue.reports.results import load_experiment, load_experiments
+from placevalue.reports.summary import summarise
+from placevalue.reports.tables import make_table, to_markdown, without_operations
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = sorted(path.parent for path in (ROOT / "results").glob("*/recipe.yaml"))

@@ -11,7 +11,7 @@ from benchmarks.addition.grid import Grid
 from benchmarks.addition.page import render_page
 from benchmarks.addition.record import build_record, write_record
 from benchmarks.addition.study import run_study
-from placevalue.storage import write_whole
+from placevalue.common.files import write_whole
 
 HERE = Path(__file__).parent
 RUNS = Path(".cache/addition")

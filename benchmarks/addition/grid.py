@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from placevalue.losses import Mode
+from placevalue.loss.aggregation_loss import Mode
 
 
 @dataclass(frozen=True)

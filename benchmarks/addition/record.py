@@ -12,8 +12,8 @@ from typing import Any
 from benchmarks.addition.grid import CE, Arm, Cell, Grid
 from benchmarks.addition.intervals import LEVEL, paired_difference, surviving
 from benchmarks.addition.study import read_run
-from placevalue.errors import DataError
-from placevalue.storage import write_whole
+from placevalue.common.errors import DataError
+from placevalue.common.files import write_whole
 
 SCHEMA = 1
 OUTCOMES = {"exact": 1, "error": -1, "curve": 1}

@@ -12,8 +12,8 @@ import transformers
 
 from benchmarks.addition.grid import Grid, Run
 from benchmarks.addition.training import SCHEMA, train_run
-from placevalue.errors import DataError
-from placevalue.storage import read_json, write_json
+from placevalue.common.errors import DataError
+from placevalue.common.files import read_json, write_json
 
 
 def run_study(grid: Grid, folder: Path, jobs: int = 1, deadline: float | None = None) -> int:

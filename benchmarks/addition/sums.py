@@ -8,7 +8,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 import placevalue as pv
-from placevalue.encoding import IGNORED
+from placevalue.tokenizer.encoding import IGNORED
 
 Pair = tuple[int, int]
 SPECIAL = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}

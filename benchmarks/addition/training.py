@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerBase, T5Config, T5ForConditionalGene
 import placevalue as pv
 from benchmarks.addition.grid import Cell, Run, Settings
 from benchmarks.addition.sums import Sums, build_tokenizer, draw_pairs, encode_sums, score_answers
-from placevalue.records import git_state
+from placevalue.common.records import git_state
 
 SCHEMA = 1
 

@@ -5,7 +5,7 @@ import copy
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from placevalue.models import load_model, resolve_model
+from placevalue.common.hub import load_model, resolve_model
 
 torch.set_num_threads(2)
 MODELS = ["flan-t5-small-title", "smollm2-135m", "gemma3-270m", "minilm-l6"]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from placevalue.cli import main
+from placevalue.cli.main import main
+from placevalue.common.records import ScoreRecord, TrainRecord, read_record
 from placevalue.data import load_data
-from placevalue.experiments import plan_experiment
-from placevalue.recipes import read_recipe
-from placevalue.records import ScoreRecord, TrainRecord, read_record
+from placevalue.experiments.recipe import read_recipe
+from placevalue.experiments.reproduce import plan_experiment
 
 pytestmark = pytest.mark.pretrained
 ROOT = Path(__file__).parents[2]

@@ -1,8 +1,6 @@
 """Problems to train and test on: MAWPS and FERMAT inside the package, one's own files, FERMAT's generated sets."""
 
-from placevalue.data.fermat import FERMAT_SETS, PAPER_SETS
-from placevalue.data.files import read_problems
-from placevalue.data.loading import (
+from placevalue.data.corpora import (
     CORPORA,
     corpus_licence,
     data_checksum,
@@ -12,8 +10,10 @@ from placevalue.data.loading import (
     load_data,
     load_problems,
 )
-from placevalue.data.problems import Problem, to_dataset
-from placevalue.data.templates import FermatConfig, generate_fermat, write_fermat
+from placevalue.data.fermat import FERMAT_SETS, PAPER_SETS
+from placevalue.data.fermat_templates import FermatConfig, generate_fermat, write_fermat
+from placevalue.data.files import read_problems
+from placevalue.data.problem import Problem, to_dataset
 
 __all__ = [
     "CORPORA",

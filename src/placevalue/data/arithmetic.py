@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placevalue.errors import DataError
+from placevalue.common.errors import DataError
 
 LONGEST, DEEPEST = 1000, 50
 TOKEN = re.compile(r"\s*(?:(?P<number>[0-9]+(?:\.[0-9]+)?|\.[0-9]+)|(?P<name>[^\W\d]\w*)|(?P<sign>[-+*/()]))")

@@ -6,7 +6,7 @@ from typing import Any
 
 from placevalue.data.arithmetic import operation_of
 from placevalue.data.files import read_bundled
-from placevalue.data.problems import Problem
+from placevalue.data.problem import Problem
 
 PAPER_SETS = (
     "Original",

@@ -11,9 +11,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from placevalue.data.problems import FIELDS, Problem, shortest
-from placevalue.errors import DataError
-from placevalue.storage import file_hash, read_json, read_json_lines
+from placevalue.common.errors import DataError
+from placevalue.common.files import file_hash, read_json, read_json_lines
+from placevalue.data.problem import FIELDS, Problem, shortest
 
 BUNDLED = "bundled"
 CHECKSUMS = "SHA256SUMS"

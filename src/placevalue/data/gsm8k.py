@@ -3,7 +3,7 @@
 import json
 
 from placevalue.data.files import read_bundled
-from placevalue.data.problems import Problem
+from placevalue.data.problem import Problem
 
 FILE = "gsm8k/train.jsonl.gz"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from placevalue.data.arithmetic import operation_of
 from placevalue.data.files import read_bundled
-from placevalue.data.problems import Problem, same_words, shortest
+from placevalue.data.problem import Problem, same_words, shortest
 
 FILE = "mawps/mawps.json.gz"
 SPLIT_SEED = 42

@@ -14,7 +14,7 @@ from placevalue.data.fermat import FERMAT_SETS, read_fermat
 from placevalue.data.grammar import Draw, draw_numbers, write_text
 from placevalue.data.gsm8k import read_gsm8k
 from placevalue.data.mawps import SPLITS, read_mawps
-from placevalue.data.problems import Problem
+from placevalue.data.problem import Problem
 from placevalue.data.wordproblems import BARE, COUNTED, MEASURED, OPENINGS, Texts
 
 ROWS = {"train": 500_000, "dev": 1_000}

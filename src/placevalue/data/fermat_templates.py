@@ -1,0 +1,289 @@
+"""FERMAT's training and dev sets: question templates filled with drawn numbers, their answers computed exactly.
+
+The published script is followed, and where it is not, this is what differs: quotients are exact, not binary floats, so
+an answer never ends in ..0000001; an answer's length is that of the text that is written; a template that computes
+with a number which its question does not show is left out; a dev question never stands in train.
+
+Rows are the same for the same settings everywhere: the draws are the raw 64 bits of PCG64, whose streams numpy keeps
+from version to version, and the way from bits to numbers is `_draw` below. Each pair of a template and a class
+of numbers has a stream of its own, read row by row until enough rows are accepted.
+"""
+
+import csv
+import os
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from placevalue.common.errors import ConfigError, DataError
+from placevalue.common.files import file_hash, write_json, write_whole
+from placevalue.data.arithmetic import OPERATIONS, Column, Program, evaluate_columns, parse_expression
+from placevalue.data.files import RECORD, bundled_checksum, read_bundled
+from placevalue.data.problem import Problem, to_json_lines
+
+FILE = "fermat/templates.csv.gz"
+SOURCE = "fermat-templates"
+NAME = re.compile(r"num([1-9][0-9]?)")
+Large = Literal["paper", "script"]
+Answers = Literal["short", "rounded"]
+LARGEST: dict[str, int] = {"paper": 100_000, "script": 999_999}
+LONGEST_ANSWER, MOST_DECIMALS, ROUNDED_DECIMALS = 15, 13, 6
+"""15 characters hold at most 13 decimals, and at most 13 digits before `.0`."""
+MOST_ROWS, MOST_DRAWS = 2**14, 10**6
+"""How many rows are drawn at once, which changes no row; after how many draws for one row a template is given up."""
+
+
+@dataclass(frozen=True)
+class FermatConfig:
+    """What FERMAT's generated sets are made of."""
+
+    size: int = field(default=200_000, metadata={"help": "how many rows train has"})
+    dev_size: int = field(default=1_000, metadata={"help": "how many rows dev has"})
+    seed: int = field(default=42, metadata={"help": "where the draws start"})
+    large: Large = field(
+        default="paper",
+        metadata={"help": "large integers end at 100,000 (the paper's text) or at 999,999 (the published script)"},
+    )
+    answers: Answers = field(
+        default="short",
+        metadata={"help": "draw anew what has over 15 characters (the published script), or round to 6 decimals"},
+    )
+
+    def __post_init__(self) -> None:
+        faults = []
+        for name, number, least in (("size", self.size, 1), ("dev_size", self.dev_size, 0), ("seed", self.seed, 0)):
+            if not isinstance(number, int) or number < least:
+                faults.append(f"{name}={number!r}: expected an integer from {least} up")
+        for name, value, known in (("large", self.large, Large), ("answers", self.answers, Answers)):
+            if value not in get_args(known):
+                faults.append(f"{name}={value!r}: expected one of {', '.join(get_args(known))}")
+        if faults:
+            raise ConfigError("; ".join(faults))
+
+
+@dataclass(frozen=True)
+class NumberClass:
+    """Numbers of one kind, drawn as integers that stand for `drawn / 10**decimals`."""
+
+    name: str
+    decimals: int
+    low: int
+    high: int
+    """Both ends included. A number with decimals lies, with equal chance, between 0 and 1, 10, 100 or 1000."""
+
+
+def number_classes(large: Large) -> tuple[NumberClass, ...]:
+    """The paper's four classes of numbers, a quarter of the rows each."""
+    return (
+        NumberClass("small integers", 0, 1, 999),
+        NumberClass("large integers", 0, 1000, LARGEST[large]),
+        NumberClass("1 decimal place", 1, 0, 1000),
+        NumberClass("2 decimal places", 2, 0, 1000),
+    )
+
+
+@dataclass(frozen=True)
+class Template:
+    """A question with `num1` .. `numN` where numbers go, and what to compute."""
+
+    line: int
+    """Its line in the published `templates.csv`."""
+    question: str
+    equation: str
+    program: Program
+    shown: tuple[int, ...]
+    """The numbers that stand in the question."""
+
+    @property
+    def answerable(self) -> bool:
+        """Whether the question shows every number that its answer needs."""
+        return set(self.program.numbers) <= set(self.shown)
+
+
+def read_templates(text: str | None = None) -> list[Template]:
+    """The 226 published templates, or others in the same form: `templates,answers,expressions`, with a header."""
+    lines = (read_bundled(FILE).decode() if text is None else text).splitlines(keepends=True)
+    reader = csv.reader(lines, strict=True)
+    next(reader, None)
+    templates = []
+    for row in reader:
+        where = f"templates.csv, line {reader.line_num}"
+        if len(row) < 2:
+            raise DataError(f"{where}: expected a question and its arithmetic, found {row}")
+        question, arithmetic = row[0].strip(), "".join(row[1].split())
+        shown = tuple(sorted({int(number) for number in NAME.findall(question)}))
+        program = parse_expression(row[1], where)
+        templates.append(Template(reader.line_num, question, arithmetic, program, shown))
+    return templates
+
+
+def _with_gaps(text: str, shown: tuple[int, ...]) -> str:
+    """For `str.format` with the shown numbers in order."""
+    return NAME.sub(lambda name: f"{{{shown.index(int(name[1]))}}}", text.replace("{", "{{").replace("}", "}}"))
+
+
+def generate_fermat(
+    config: FermatConfig, progress: Callable[[int], Any] = lambda _rows: None
+) -> dict[str, list[Problem]]:
+    """Draw `dev` and `train`; `progress` is told how many rows came to be.
+
+    Example:
+        >>> len(generate_fermat(FermatConfig(size=1000, dev_size=10))["train"])
+        1000
+    """
+    templates = [template for template in read_templates() if template.answerable]
+    dev = _generate(config, "dev", config.dev_size, templates, set(), progress)
+    held_out = {problem.question for problem in dev}
+    return {"train": _generate(config, "train", config.size, templates, held_out, progress), "dev": dev}
+
+
+def write_fermat(
+    config: FermatConfig, folder: str | os.PathLike[str], progress: Callable[[int], Any] = lambda _rows: None
+) -> dict[str, Any]:
+    """Write `train.jsonl`, `dev.jsonl` and, last, `data.json`: the settings, counts and checksums, also returned."""
+    parts = generate_fermat(config, progress)
+    described = {}
+    for part, problems in parts.items():
+        path = write_whole(Path(folder) / f"{part}.jsonl", to_json_lines(problems))
+        described[path.name] = {
+            "rows": len(problems),
+            "distinct_questions": len({problem.question for problem in problems}),
+            "operations": {name: sum(problem.operation == name for problem in problems) for name in OPERATIONS},
+            "sha256": file_hash(path),
+        }
+    left_out = [template.line for template in read_templates() if not template.answerable]
+    record = {
+        "sources": [SOURCE],
+        "config": asdict(config),
+        "templates": {"sha256": bundled_checksum(FILE), "lines_left_out": left_out},
+        "number_classes": [asdict(numbers) for numbers in number_classes(config.large)],
+        "files": described,
+    }
+    write_json(Path(folder) / RECORD, record)
+    return record
+
+
+def _generate(
+    config: FermatConfig,
+    part: str,
+    size: int,
+    templates: list[Template],
+    held_out: set[str],
+    progress: Callable[[int], Any],
+) -> list[Problem]:
+    """Templates take turns in a drawn order, classes take a quarter each; then all rows are shuffled."""
+    if not size:
+        return []
+    stream = partial(_stream, config.seed, {"train": 0, "dev": 1}[part])
+    classes = number_classes(config.large)
+    turns = np.argsort(stream(0, 0).random_raw(len(templates)), kind="stable")
+    places = np.argsort(stream(0, 1).random_raw(size), kind="stable")
+    rows = np.arange(size, dtype=np.int64)
+    group = rows * len(classes) // size * len(templates) + turns[rows % len(templates)]
+    problems: list[Any] = [None] * size
+    keys, starts = np.unique(np.sort(group), return_index=True)
+    for key, wanted in zip(keys.tolist(), np.split(places[np.argsort(group, kind="stable")], starts[1:]), strict=True):
+        numbers, template = classes[key // len(templates)], templates[key % len(templates)]
+        bits = stream(1 + key // len(templates), template.line)
+        drawn = _fill(template, numbers, len(wanted), bits, config.answers, held_out)
+        for place, (question, answer, equation) in zip(wanted.tolist(), drawn, strict=True):
+            name = f"{SOURCE}:{part}:{place}"
+            problems[place] = Problem(name, question, answer, equation, template.program.operation)
+        progress(len(wanted))
+    return problems
+
+
+def _stream(*key: int) -> np.random.PCG64:
+    return np.random.PCG64(np.random.SeedSequence(key))
+
+
+def _fill(
+    template: Template, numbers: NumberClass, count: int, bits: np.random.PCG64, answers: Answers, held_out: set[str]
+) -> list[tuple[str, str, str]]:
+    """Question, answer and equation of the first `count` rows of a stream that are accepted."""
+    question, equation = (_with_gaps(text, template.shown) for text in (template.question, template.equation))
+    found: list[tuple[str, str, str]] = []
+    drawn, accepted = 0, 0
+    while len(found) < count:
+        if drawn > MOST_DRAWS * count:
+            raise DataError(f"templates.csv, line {template.line}: no answer with {numbers.name} in {drawn:,} draws")
+        missing = count - len(found)
+        block = min(MOST_ROWS, missing + missing * drawn // max(accepted, 1))
+        block += block % 2  # no draw is split between blocks
+        table = _draw(bits, block * len(template.shown), numbers).reshape(block, -1)
+        columns = dict(zip(template.shown, table.T, strict=True))
+        rows, texts = _answers(template.program, columns, numbers, answers)
+        drawn, accepted = drawn + block, accepted + len(rows)
+        for written, answer in zip(_write(table[rows], numbers.decimals), texts, strict=True):
+            asked = question.format(*written)
+            if asked not in held_out:
+                found.append((asked, answer, equation.format(*written)))
+    return found[:count]
+
+
+def _draw(bits: np.random.PCG64, count: int, numbers: NumberClass) -> Column:
+    """Two integers from each 64 random bits, lower half first: 30 of the 32 times the span, shifted.
+
+    With decimals, the lowest two bits choose among four spans, twice as many steps are drawn as there are numbers, and
+    two make a number: what rounding a fraction of the span does, 0 and the end getting half the chance of the others.
+    """
+    halves = bits.random_raw(count // 2).astype("<u8", copy=False).view("<u4")
+    fine = (halves >> np.uint32(2)).astype(np.int64)
+    if not numbers.decimals:
+        return (fine * (numbers.high - numbers.low + 1) >> 30) + numbers.low
+    ends = np.array([2 * 10**power * 10**numbers.decimals for power in range(4)], dtype=np.int64)
+    return (fine * ends[halves & np.uint32(3)] >> 30) + 1 >> 1
+
+
+def _answers(
+    program: Program, columns: dict[int, Column], numbers: NumberClass, answers: Answers
+) -> tuple[Column, list[str]]:
+    """The rows with an answer above 0 that can be written, and how."""
+    scale = 10**numbers.decimals
+    top, below, exists = evaluate_columns(program, columns, scale, numbers.high * scale)
+    accepted = exists & (top > 0)
+    if answers == "short":
+        accepted &= _ends_early(top, below)
+    rows = np.flatnonzero(accepted)
+    if answers == "short":
+        rows = rows[top[rows] // below[rows] < 10**MOST_DECIMALS]
+    decimals = MOST_DECIMALS if answers == "short" else ROUNDED_DECIMALS
+    texts = [_write_answer(*pair, decimals) for pair in zip(top[rows].tolist(), below[rows].tolist(), strict=True)]
+    fits = [text != "0.0" and (answers == "rounded" or len(text) <= LONGEST_ANSWER) for text in texts]
+    return rows[np.array(fits, dtype=bool)], [text for text, fit in zip(texts, fits, strict=True) if fit]
+
+
+def _ends_early(top: Column, below: Column) -> Column:
+    """Where a quotient above 0 has at most 13 decimals: where 10**13 times it is whole."""
+    largest = int(below.max())
+    factor = 1
+    for prime in (2, 5):  # a denominator has no more of a prime than fit into it
+        factor *= prime ** max(power for power in range(MOST_DECIMALS + 1) if prime**power <= largest)
+    if largest * factor >= 2**63:
+        top, below = top.astype(object), below.astype(object)
+    elif int(top.max()) * factor >= 2**63:
+        top = top % below
+    return top * factor % below == 0
+
+
+def _write_answer(top: int, below: int, decimals: int) -> str:
+    """A quotient as FERMAT writes answers, `70.0`, to so many decimals; halves go to the even digit."""
+    whole, rest = divmod(top, below)
+    if not rest:
+        return f"{whole}.0"
+    digits, rest = divmod(top * 10**decimals, below)
+    digits += 2 * rest > below or (2 * rest == below and digits % 2)
+    whole, fraction = divmod(digits, 10**decimals)
+    return f"{whole}.{f'{fraction:0{decimals}d}'.rstrip('0') or '0'}"
+
+
+def _write(drawn: Column, decimals: int) -> list[list[Any]]:
+    """The numbers of each row as they are to be written."""
+    scale = 10**decimals
+    rows: list[list[Any]] = drawn.tolist()
+    return [[f"{value // scale}.{value % scale:0{decimals}d}" for value in row] for row in rows] if decimals else rows

@@ -1,0 +1,179 @@
+"""A checkpoint that answers: what it says of itself before it is loaded, and from batches of questions to texts.
+
+A checkpoint is a run of `placevalue train`, one of its checkpoints, whatever `save_pretrained`, Trainer or PEFT wrote,
+or any model with a tokenizer of its own. All of them answer in the same way: nothing that a checkpoint's own
+generation config asks for (sampling, penalties, forced tokens, least lengths) is done, only its end tokens are kept.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from transformers import GenerationConfig, PreTrainedTokenizerBase
+
+from placevalue.common.errors import CheckpointError, ModelError
+from placevalue.common.files import read_json
+from placevalue.common.hub import load_config, load_model, load_tokenizer, resolve_model, weights_hash
+from placevalue.common.records import TrainRecord, read_record
+from placevalue.experiments.run_folder import CHECKPOINTS, CONFIG, RECORD, TRAINED_ON
+from placevalue.modeling.attach import base_model
+from placevalue.modeling.checkpoints import from_pretrained, load_number_tokenizer
+from placevalue.tokenizer.tokenizer import SETTINGS, is_number_tokenizer
+
+_ADAPTER = "adapter_config.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a checkpoint says of itself; its weights are not loaded yet."""
+
+    name: str
+    """For records: a hub name, or the last part of a folder's."""
+    source: str
+    """What `from_pretrained` takes."""
+    base: str | None
+    """The model that an adapter stands on; none where it is a whole model."""
+    config: Any
+    """The model's own config."""
+    tokenizer: PreTrainedTokenizerBase
+    train: TrainRecord | None
+    run: dict[str, Any]
+    """The config of its run of `placevalue train`; empty where there was none."""
+
+    @property
+    def trained_on(self) -> tuple[str, ...]:
+        """The corpora behind the weights, as far as anybody noted them."""
+        recorded = () if self.train is None else self.train.trained_on
+        return tuple(dict.fromkeys([*getattr(self.config, TRAINED_ON, ()), *recorded]))
+
+    @property
+    def plain(self) -> bool:
+        """Whether the tokenizer writes numbers in a way of its own."""
+        return not is_number_tokenizer(self.tokenizer)
+
+    @property
+    def encoder_decoder(self) -> bool:
+        """Which kind of model it is."""
+        return bool(self.config.is_encoder_decoder)
+
+    def weights(self) -> str | None:
+        """The sha256 of weights and tokenizer; for a hub's model its commit, where it is known."""
+        commit: str | None = getattr(self.config, "_commit_hash", None)
+        return weights_hash(self.source) if Path(self.source).is_dir() else commit
+
+
+def read_checkpoint(name_or_path: str | os.PathLike[str]) -> Checkpoint:
+    """Everything about a checkpoint but its weights.
+
+    Example:
+        >>> read_checkpoint("runs/quick/digits-42").trained_on  # doctest: +SKIP
+        ('fermat-templates',)
+    """
+    source = resolve_model(name_or_path)
+    folder = Path(source)
+    base = None
+    if (folder / _ADAPTER).is_file():
+        base = read_json(folder / _ADAPTER).get("base_model_name_or_path")
+        if not base:
+            raise CheckpointError(f"{folder / _ADAPTER} does not name its base model")
+    elif (folder / CHECKPOINTS).is_dir() and not (folder / "config.json").is_file():
+        raise CheckpointError(f"{folder} holds a run that is not finished: finish it, or name one of its {CHECKPOINTS}")
+    name = folder.resolve().name if folder.is_dir() else source
+    home = folder.parent.parent if folder.parent.name == CHECKPOINTS else folder
+    train = read_record(home / RECORD, TrainRecord) if (home / RECORD).is_file() else None
+    begun = read_json(home / CONFIG) if train is None and (home / CONFIG).is_file() else {}
+    run = begun if train is None else train.config
+    return Checkpoint(name, source, base, load_config(base or source), _tokenizer(source, base), train, run)
+
+
+def _tokenizer(source: str, base: str | None) -> PreTrainedTokenizerBase:
+    """The tokenizer of a checkpoint: a number tokenizer as it was saved, any other as `AutoTokenizer` has it."""
+    settings = Path(source) / "tokenizer_config.json"
+    if settings.is_file() and SETTINGS in read_json(settings):
+        return load_number_tokenizer(source)
+    bare = base is not None and not settings.is_file()
+    tokenizer = load_tokenizer(base if bare and base else source)
+    return load_number_tokenizer(source) if is_number_tokenizer(tokenizer) else tokenizer
+
+
+@dataclass(frozen=True)
+class Answerer:
+    """A loaded model with its tokenizer, and how it is to answer."""
+
+    model: Any
+    tokenizer: PreTrainedTokenizerBase
+    encoder_decoder: bool
+    settings: GenerationConfig
+    stops: Tensor
+    """The ids that end an answer, `(stops,)`."""
+
+    def answer(self, questions: Sequence[Sequence[int]]) -> list[str]:
+        """Texts for a batch of questions, given as ids: without special tokens, markers and spaces around them."""
+        ids, mask = self._pad(questions)
+        with torch.inference_mode():
+            made = self.model.generate(input_ids=ids, attention_mask=mask, generation_config=self.settings)
+        new = made[:, 1:] if self.encoder_decoder else made[:, ids.shape[1] :]
+        ended = torch.isin(new, self.stops).cumsum(1) > 0
+        lengths = (~ended).sum(1).tolist()
+        bodies = [row[:length] for row, length in zip(new.tolist(), lengths, strict=True)]
+        texts = self.tokenizer.batch_decode(bodies, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return [text.strip() for text in texts]
+
+    def _pad(self, questions: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """Ids and mask `(batch, length)`, padded on the right for an encoder and on the left for a decoder."""
+        side = "right" if self.encoder_decoder else "left"
+        rows = [torch.tensor(question) for question in questions]
+        ids = pad_sequence(rows, True, float(self.settings.pad_token_id), side)
+        counted = torch.arange(ids.shape[1]) < torch.tensor([len(row) for row in rows])[:, None]
+        mask = (counted if self.encoder_decoder else counted.flip(1)).long()
+        return ids.to(self.stops.device), mask.to(self.stops.device)
+
+
+def load_answerer(checkpoint: Checkpoint, beams: int, max_answer: int, precision: str, device: str) -> Answerer:
+    """Load a checkpoint's model, in the precision and on the device named, ready to answer."""
+    options = {"dtype": getattr(torch, precision)}
+    model: Any
+    if not checkpoint.plain:
+        model, _ = from_pretrained(checkpoint.source, checkpoint.tokenizer, **options)
+    elif checkpoint.base is not None:
+        from peft import PeftModel
+
+        model = PeftModel.from_pretrained(load_model(checkpoint.base, **options), checkpoint.source)
+    else:
+        model = load_model(checkpoint.source, **options)
+    model = model.to(device).eval()
+    kind = type(base_model(model))
+    if not kind.can_generate():
+        raise ModelError(f"{checkpoint.name} is a {kind.__name__}, which writes no answers: give one that does")
+    settings = make_settings(model, checkpoint.tokenizer, beams, max_answer)
+    # What is absent from the settings `generate` would take from the model's own; inside PEFT there are two of them.
+    model.generation_config = base_model(model).generation_config = settings
+    stops = torch.tensor(settings.eos_token_id, device=device)
+    return Answerer(model, checkpoint.tokenizer, checkpoint.encoder_decoder, settings, stops)
+
+
+def make_settings(model: Any, tokenizer: PreTrainedTokenizerBase, beams: int, max_answer: int) -> GenerationConfig:
+    """Greedy or beam search and nothing else, with the ids that the model begins and ends with."""
+
+    def known(name: str) -> Any:
+        own = getattr(model.generation_config, name, None)
+        return getattr(model.config, name, None) if own is None else own
+
+    ends = known("eos_token_id")
+    listed = ends if isinstance(ends, list) else [ends]
+    stops = [each for each in dict.fromkeys([tokenizer.eos_token_id, *listed]) if each is not None]
+    pads = (tokenizer.pad_token_id, known("pad_token_id"), *stops)
+    return GenerationConfig(
+        num_beams=beams,
+        do_sample=False,
+        max_new_tokens=max_answer,
+        eos_token_id=stops,
+        pad_token_id=next(each for each in pads if each is not None),
+        bos_token_id=known("bos_token_id"),
+        decoder_start_token_id=known("decoder_start_token_id"),
+    )

@@ -1,0 +1,276 @@
+"""Experiments: every method and seed of a recipe trained, answered and scored; only what is missing or stale is done.
+
+An experiment is a folder: `recipe.yaml`, and for each run `METHOD-SEED/` with `train.json`, the model, and
+`predictions/`. What is there is held against the recipe by its records alone, so an experiment can be stopped at any
+moment and started again, and goes on with what is left.
+"""
+
+import gc
+import logging
+import os
+import shutil
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Literal
+
+from placevalue.common.errors import ConfigError, PlacevalueError, in_one_line
+from placevalue.common.files import LOCK, locked, read_json, write_whole
+from placevalue.common.hub import WEIGHTS
+from placevalue.common.records import PredictionRecord, ScoreRecord, TrainRecord, read_record, record_hash
+from placevalue.common.validation import find_differences
+from placevalue.data import data_checksum
+from placevalue.evaluation.scoring import PREDICTION_RECORD, SCORE_RECORD, evaluate
+from placevalue.experiments.parallel import run_at_once
+from placevalue.experiments.predict import generate, read_links
+from placevalue.experiments.preflight import CHECKPOINT_COPIES, find_obstacles
+from placevalue.experiments.prompts import expand
+from placevalue.experiments.recipe import Recipe, TrainConfig, to_yaml
+from placevalue.experiments.run_folder import (
+    ANSWERS,
+    CHECKPOINTS,
+    CONFIG,
+    RECIPE,
+    RECORD,
+    SEEN,
+    find_changes,
+    run_checksums,
+)
+
+logger = logging.getLogger(__name__)
+STALE, LOGS = "stale", "logs"
+STAGES = ("train", "generate", "evaluate")
+COMPARED_WITH = "untouched"
+Keep = Literal["everything", "model", "records"]
+Tell = Callable[[str, str, int, int], object]
+"""Called with a run, its stage, how much of that is done, and how much there is."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of an experiment, and what is left to do of it."""
+
+    config: TrainConfig
+    folder: Path
+    todo: tuple[str, ...]
+    """The stages that are missing or stale."""
+    stale: str = ""
+    """Why what is there does not count."""
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.folder.name
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All runs of an experiment."""
+
+    recipe: Recipe
+    folder: Path
+    runs: tuple[Run, ...]
+
+    @property
+    def todo(self) -> tuple[Run, ...]:
+        """The runs of which something is left to do."""
+        return tuple(run for run in self.runs if run.todo)
+
+
+def plan_experiment(recipe: Recipe, folder: str | os.PathLike[str]) -> Plan:
+    """What an experiment would do; nothing is changed.
+
+    The model with its own tokenizer is always compared with, whether the recipe names it or not. Seeds come first in
+    the order of work, so that an experiment that was stopped early compares all methods.
+
+    Example:
+        >>> [run.name for run in plan_experiment(recipe, "runs/quick").todo]  # doctest: +SKIP
+        ['untouched-1', 'digits-1', 'agg-before-1', 'aux-soft-1']
+    """
+    folder = Path(folder)
+    if COMPARED_WITH not in recipe.methods:
+        recipe = replace(recipe, methods=(COMPARED_WITH, *recipe.methods))
+    checksum = cache(data_checksum)
+    runs = [
+        plan_run(recipe, recipe.run(method, seed), folder / f"{method}-{seed}", checksum)
+        for seed in recipe.seeds
+        for method in recipe.methods
+    ]
+    return Plan(recipe, folder, tuple(runs))
+
+
+def plan_run(recipe: Recipe, config: TrainConfig, folder: Path, checksum: Callable[[str], str] = data_checksum) -> Run:
+    """What is left of one run: its training as `config` says, its answers and scores as `recipe` does."""
+    seen = run_checksums(config, checksum)
+    tested = {spec: checksum(spec) for spec in expand(recipe.data.test)}
+    return Run(config, folder, *_left(config.to_dict() | {SEEN: seen}, recipe, tested, folder))
+
+
+def _left(wanted: dict[str, Any], recipe: Recipe, tested: dict[str, str], folder: Path) -> tuple[tuple[str, ...], str]:
+    """The stages of a run that are left, and why something of it is stale."""
+    if not (folder / RECORD).exists():
+        began = (folder / CONFIG).exists() and (folder / CHECKPOINTS).exists()
+        changed = find_changes(read_json(folder / CONFIG), wanted) if began else []
+        return STAGES, "; ".join(changed)
+    record = read_record(folder / RECORD, TrainRecord)
+    if changed := find_changes(record.config | {SEEN: record.data}, wanted):
+        return STAGES, "; ".join(changed)
+    why = _stale_answers(record, recipe, tested, folder / ANSWERS)
+    if why is not None:
+        if not has_weights(folder):
+            return STAGES, why or "the weights were not kept"
+        return STAGES[1:], why
+    if not (folder / ANSWERS / SCORE_RECORD).exists():
+        return STAGES[2:], ""
+    score = read_record(folder / ANSWERS / SCORE_RECORD, ScoreRecord)
+    if score.prediction != record_hash(read_record(folder / ANSWERS / PREDICTION_RECORD, PredictionRecord)):
+        return STAGES[2:], "the scores are of other predictions"
+    return (), ""
+
+
+def _stale_answers(record: TrainRecord, recipe: Recipe, tested: dict[str, str], folder: Path) -> str | None:
+    """Why there are no predictions that count: an empty text where there are none, none where they do count."""
+    began = read_links(folder)
+    if began is None:
+        return ""
+    if began["train"] != record_hash(record):
+        return "the predictions are of another model"
+    why = "; ".join(changed_answers(recipe, tested, began["data"], began["config"]))
+    return why or (None if (folder / PREDICTION_RECORD).exists() else "")
+
+
+def changed_answers(
+    recipe: Recipe, tested: dict[str, str], data: dict[str, str], settings: dict[str, Any]
+) -> list[str]:
+    """What differs between answers and the recipe: data by name and checksum, settings of generation."""
+    wanted = {key: value for key, value in asdict(recipe.generation).items() if key in settings}
+    there = {"data": data, "generation": {key: settings[key] for key in wanted}}
+    return find_differences(there, {"data": tested, "generation": wanted})
+
+
+def has_weights(folder: Path) -> bool:
+    """Whether a run's model is still there, and whole."""
+    return (folder / "config.json").exists() and any(file for kind in WEIGHTS for file in folder.glob(kind))
+
+
+def prepare_experiment(recipe: Recipe, folder: str | os.PathLike[str], jobs: int = 1, keep: Keep = "model") -> Plan:
+    """The plan of an experiment; one that would fail on the way is refused with all that is wrong with it."""
+    if jobs < 1:
+        raise ConfigError(f"jobs={jobs}: expected at least 1")
+    plan, broken = None, None
+    try:
+        plan = plan_experiment(recipe, folder)
+    except (PlacevalueError, OSError) as error:
+        broken = error
+    training = len(recipe.methods) * len(recipe.seeds)
+    if plan is not None:
+        training = sum("train" in run.todo for run in plan.runs)
+    of_each = {"records": 0, "model": 1, "everything": 1 + CHECKPOINT_COPIES * recipe.training.keep_checkpoints}
+    kept = training * of_each[keep]
+    if faults := find_obstacles(asdict(recipe), Path(folder), kept, min(jobs, training)):
+        raise ConfigError("; ".join(faults))
+    if plan is None:
+        assert broken is not None
+        raise broken
+    return plan
+
+
+def reproduce(
+    recipe: Recipe, folder: str | os.PathLike[str], jobs: int = 1, keep: Keep = "model", tell: Tell = lambda *_: None
+) -> Plan:
+    """Train every method of a recipe with every seed, answer the test problems, and score them.
+
+    What is in the folder and fits the recipe stays as it is; a run that was stopped goes on; what no longer fits is
+    moved to `stale/` first. All runs are tried, also where one fails.
+
+    Args:
+        recipe: What is compared.
+        folder: The folder of the experiment.
+        jobs: How many runs at once, each in a process of its own with a log in `logs/`; one alone runs in this process.
+        keep: What stays of a finished run: `everything`, its `model` without the checkpoints behind it, or its
+            `records` and predictions alone.
+        tell: Called as the runs go on.
+
+    Example:
+        >>> reproduce(read_recipe("recipes/quick.yaml"), "runs/quick")  # doctest: +SKIP
+    """
+    prepare_experiment(recipe, folder, jobs, keep)
+    with locked(folder):
+        plan = plan_experiment(recipe, folder)
+        write_whole(plan.folder / RECIPE, to_yaml(asdict(plan.recipe)))
+        failures = _run_all(plan, jobs, keep, tell)
+    if failures:
+        lines = "; ".join(f"{name}: {why}" for name, why in failures.items())
+        raise PlacevalueError(f"{len(failures)} of {len(plan.todo)} runs failed, start again to retry them: {lines}")
+    return plan_experiment(recipe, folder)
+
+
+def _run_all(plan: Plan, jobs: int, keep: Keep, tell: Tell) -> dict[str, str]:
+    """Do what is left; why runs failed, by their names."""
+    work = partial(_attempt, recipe=plan.recipe, keep=keep)
+    if jobs > 1:
+        return run_at_once(work, {run.name: run for run in plan.todo}, jobs, plan.folder / LOGS, tell)
+    done = ((run.name, work(run, tell=tell)) for run in plan.todo)
+    return {name: why for name, why in done if why is not None}
+
+
+def _attempt(run: Run, recipe: Recipe, keep: Keep, tell: Tell) -> str | None:
+    """Do what is left of a run; why it failed, where it did, so that the others go on."""
+    try:
+        finish_run(run, recipe, keep, tell)
+    except Exception as error:  # whatever a model, a driver or a disk comes up with
+        logger.error("%s failed: %s", run.name, traceback.format_exc())
+        return in_one_line(error)
+    return None
+
+
+def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", tell: Tell = lambda *_: None) -> None:
+    """Do what is left of a run, stage by stage."""
+    from placevalue.experiments.train import train
+
+    answers = run.folder / ANSWERS
+    if run.stale:
+        _set_aside(
+            {STAGES[0]: run.folder, STAGES[1]: answers, STAGES[2]: answers / SCORE_RECORD}[run.todo[0]],
+            run.folder.parent,
+        )
+    if "train" in run.todo:
+        train(run.config, run.folder, resume=True, progress=partial(tell, run.name, "train"))
+        gc.collect()  # Trainer's circles would hold the model in memory beside the next one
+    if keep != "everything":
+        shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
+    if "generate" in run.todo:
+        settings: Any = asdict(recipe.generation)
+        generate(run.folder, recipe.data.test, answers, progress=partial(tell, run.name, "generate"), **settings)
+    if "evaluate" in run.todo:
+        evaluate(answers)
+        tell(run.name, "evaluate", 1, 1)
+    if keep == "records":
+        _remove_all_but_records(run.folder)
+
+
+def _set_aside(path: Path, experiment: Path) -> None:
+    """Move what no longer fits out of the way: nothing that took time to make is removed for it."""
+    if not path.exists():
+        return
+    name, number = "-".join(path.relative_to(experiment).parts), 1
+    while (target := experiment / STALE / f"{name}-{number}").exists():
+        number += 1
+    target.parent.mkdir(exist_ok=True)
+    path.rename(target)
+    logger.warning("%s does not fit the recipe any more and is now %s", path, target)
+
+
+def _remove_all_but_records(folder: Path) -> None:
+    for path in [file for kind in WEIGHTS for file in folder.glob(kind)]:
+        path.unlink()  # first: a folder that still has them counts as one that can answer
+    kept = {RECORD, CONFIG, ANSWERS, LOCK}
+    for path in folder.iterdir():
+        if path.name in kept or path.suffix == ".log":
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

@@ -1,0 +1,1 @@
+"""The auxiliary loss, and the trainers that use it."""

@@ -1,0 +1,308 @@
+"""Attaching: every [AGG] embedding becomes its number's aggregate, in any Hugging Face model.
+
+Hooks on the embedding compute the aggregate from the model's own digit embeddings in every forward pass, so gradients
+reach them (`folding` has the hooks). No module is added or renamed: state dicts, checkpoints and `generate` stay what
+they were.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+
+from placevalue.common.errors import AttachError, ConfigError
+from placevalue.modeling.hooks import HOOKS, Fold, Guard, Keep, hang
+from placevalue.modeling.peft_support import (
+    copy_rows_to_adapters,
+    is_adapter,
+    readers,
+    refuse_adapter_faults,
+    separate_head,
+    weights,
+)
+from placevalue.numbers.aggregation import AGGREGATIONS, Aggregation, find_aggregation
+from placevalue.numbers.config import Decimals, Markers, NumberConfig
+from placevalue.tokenizer.tokenizer import SETTINGS, check_unchanged, number_ids, number_layout, probe_ids
+
+logger = logging.getLogger(__name__)
+_STATE = "_placevalue"  # the attribute of an attached model
+_SEED = 0  # new rows are the same wherever a vocabulary is grown
+_LENGTH_FIRST = {"xlnet"}  # embed (length, batch)
+_SPREAD: dict[str, float] = {"drawn": 1.0, "mean": 0.1}  # of new rows about the embeddings' mean, in units of theirs
+
+
+@dataclass
+class _Attachment:
+    """What `detach` needs to put a model back."""
+
+    vocabulary: int
+    """Rows of the embedding before it grew."""
+    grown: int
+    """Rows after."""
+    setting: dict[str, Any] | None
+    """The model config's own entry before, if it had one."""
+    rows: list[tuple[list[int], Tensor]]
+    """For each matrix, the marker rows that existed before they were set."""
+
+
+def attach(
+    model: nn.Module,
+    tokenizer: PreTrainedTokenizerBase,
+    aggregation: str | Aggregation | None = None,
+    decimals: Decimals | None = None,
+    markers: Markers = "drawn",
+) -> nn.Module:
+    """Prepare a model for a number tokenizer, in place; `detach` undoes it.
+
+    The vocabulary is grown where it must be, the markers get rows, the settings are written into the model's config,
+    and where the layout has [AGG] its embedding becomes the number's aggregate. A checkpoint that was attached before
+    keeps its rows. The tokenizer notes which kind of model it serves, for `encode_pairs`.
+
+    Args:
+        model: A Hugging Face model, or a PEFT model around one; changed in place.
+        tokenizer: From `number_tokenizer`.
+        aggregation: A name in `AGGREGATIONS` or a function; None takes what the model's config says, else `weighted`.
+        decimals: `places` or `ignore`; None takes what the model's config says, else `places`.
+        markers: How the markers' rows start: `drawn` as the embeddings lie, or `mean`, near their mean, from where
+            models with large embeddings, T5's above all, learn them slowly. [PAUSE] is always drawn, as in the paper.
+
+    Returns:
+        The model.
+
+    Example:
+        >>> attach(model, tokenizer, aggregation="weighted")  # doctest: +SKIP
+    """
+    base = base_model(model)
+    if is_attached(model):
+        raise AttachError(f"this {type(base).__name__} is attached already: call detach(model) first")
+    if base.config.model_type in _LENGTH_FIRST:
+        raise AttachError(
+            f"{type(base).__name__} embeds its ids with the batch last, so that numbers cannot be read off them: "
+            "expected a model that embeds (batch, length)"
+        )
+    if markers not in _SPREAD:
+        raise ConfigError(f"markers={markers!r}: expected one of {', '.join(_SPREAD)}")
+    recorded = recorded_config(base)
+    config = _configured(tokenizer, recorded, aggregation, decimals)
+    refuse_adapter_faults(base)
+    before = _vocabulary(base)
+    with separate_head(base):
+        _grow(base, len(tokenizer))
+    state = _Attachment(before, _vocabulary(base), getattr(base.config, SETTINGS, None), [])
+    if recorded is None:
+        _set_rows(base, config, state, _SPREAD[markers])
+    base.register_forward_pre_hook(Guard())
+    if config.aggregation is not None:
+        fold = Fold(config, config.aggregation if aggregation is None else aggregation)
+        for owner, name in readers(base):
+            owner.register_forward_pre_hook(Keep(name, fold))
+            hang(getattr(owner, name), fold)
+    setattr(base, _STATE, state)
+    setattr(base.config, SETTINGS, config.to_dict())
+    note_model(tokenizer, config, bool(base.config.is_encoder_decoder))
+    return model
+
+
+def detach(model: nn.Module) -> nn.Module:
+    """Undo `attach`: the hooks go, and so do the rows that the vocabulary was grown by, unless it has grown since.
+
+    Marker rows inside a vocabulary larger than the tokenizer's get their old values back, unless the model came from
+    a checkpoint, which holds only the new ones.
+    """
+    base = base_model(model)
+    if not is_attached(model):
+        raise AttachError(f"this {type(base).__name__} is not attached: there is nothing to detach")
+    state: _Attachment = getattr(base, _STATE)
+    shrinks = _vocabulary(base) == state.grown > state.vocabulary
+    if shrinks and is_adapter(base.get_input_embeddings()):
+        raise AttachError(
+            "an adapter holds the embedding whose added rows would go: call merge_and_unload() or unload() first"
+        )
+    for module in model.modules():
+        for hooks in (module._forward_hooks, module._forward_pre_hooks):
+            for key in [key for key, hook in hooks.items() if isinstance(hook, HOOKS)]:
+                del hooks[key]
+                module._forward_hooks_with_kwargs.pop(key, None)
+                module._forward_pre_hooks_with_kwargs.pop(key, None)
+    delattr(base, _STATE)
+    _write_rows(base, state.rows)
+    if shrinks:
+        with separate_head(base):
+            base.resize_token_embeddings(state.vocabulary, mean_resizing=False)
+    if state.setting is None:
+        delattr(base.config, SETTINGS)
+    else:
+        setattr(base.config, SETTINGS, state.setting)
+    return model
+
+
+def is_attached(model: nn.Module) -> bool:
+    """Whether `attach` has been called on this model, and `detach` has not."""
+    return hasattr(base_model(model), _STATE)
+
+
+def check_attached(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Refuse a model that does not fit the number tokenizer it is used with."""
+    base, layout = base_model(model), number_layout(tokenizer)
+    refuse_adapter_faults(base)
+    if not is_attached(model):
+        raise AttachError(
+            f"the tokenizer writes numbers with token={layout.token!r}, but this {type(base).__name__} is not "
+            "attached and would read its markers as rows that mean nothing: call attach(model, tokenizer) first"
+        )
+    recorded = recorded_config(base)
+    if recorded is not None and (recorded.layout, recorded.ids) != (layout, number_ids(tokenizer)):
+        raise AttachError(
+            f"this {type(base).__name__} is attached for {recorded.layout}, the tokenizer writes {layout}: "
+            "give the tokenizer it was attached with, or detach(model) and attach it anew"
+        )
+
+
+class RequireAttached(TrainerCallback):
+    """Stops a Trainer before its first step where the model is not attached for the tokenizer it is trained with.
+
+    Example:
+        >>> Trainer(model, arguments, train_dataset=data, callbacks=[RequireAttached(tokenizer)])  # doctest: +SKIP
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self.tokenizer = tokenizer
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        """Check once, before anything is trained."""
+        check_attached(kwargs["model"], self.tokenizer)
+
+
+def base_model(model: Any) -> PreTrainedModel:
+    """The Hugging Face model inside PEFT, DDP or compile wrappers."""
+    while not isinstance(model, PreTrainedModel):
+        inner = getattr(model, "_orig_mod", None) or getattr(model, "module", None)
+        if inner is None and hasattr(model, "get_base_model"):
+            inner = model.get_base_model()
+        if inner is None:
+            raise AttachError(
+                f"{type(model).__name__} is no Hugging Face model: expected a PreTrainedModel, or PEFT or DDP around it"
+            )
+        model = inner
+    return model
+
+
+def recorded_config(model: PreTrainedModel) -> NumberConfig | None:
+    """The settings in a model's own config, if it has been attached before it was saved."""
+    values = getattr(model.config, SETTINGS, None)
+    return None if values is None else NumberConfig.from_dict(values)
+
+
+def note_model(tokenizer: PreTrainedTokenizerBase, config: NumberConfig, encoder_decoder: bool) -> None:
+    """Note on the tokenizer what the model it serves is like, so that folders without a model's config know it."""
+    noted = {"encoder_decoder": encoder_decoder, "aggregation": config.aggregation, "decimals": config.decimals}
+    known = tokenizer.init_kwargs[SETTINGS].get("encoder_decoder")
+    if known is not None and known != encoder_decoder:
+        logger.warning("the tokenizer served another kind of model before: encode_pairs now writes for this one")
+    tokenizer.init_kwargs[SETTINGS] = tokenizer.init_kwargs[SETTINGS] | noted
+
+
+def _configured(
+    tokenizer: PreTrainedTokenizerBase,
+    recorded: NumberConfig | None,
+    aggregation: str | Aggregation | None,
+    decimals: Decimals | None,
+) -> NumberConfig:
+    """The settings for a model: what was asked for, else what its config records, else the defaults."""
+    layout, ids = number_layout(tokenizer), number_ids(tokenizer)
+    check_unchanged(tokenizer)
+    if recorded is not None and (recorded.layout, recorded.ids, recorded.probe) != (layout, ids, probe_ids(tokenizer)):
+        raise AttachError(
+            f"this checkpoint was made for a tokenizer with {recorded.layout} and {recorded.ids}, the one given has "
+            f"{layout} and {ids}: give the tokenizer saved with it, or del model.config.{SETTINGS} to start anew"
+        )
+    if aggregation is not None and layout.token != "agg":
+        raise ConfigError(
+            f"an aggregation was given, but the tokenizer's layout, token={layout.token!r}, has no [AGG] to hold it: "
+            "make the tokenizer with token='agg', or leave the aggregation out"
+        )
+    if aggregation is None:
+        aggregation = (recorded.aggregation if recorded else None) or "weighted"
+    name = aggregation if isinstance(aggregation, str) else _name_of(aggregation)
+    if isinstance(aggregation, str):
+        find_aggregation(name)
+    decimals = decimals or (recorded.decimals if recorded else "places")
+    return NumberConfig(layout, ids, probe_ids(tokenizer), name if layout.token == "agg" else None, decimals)
+
+
+def _name_of(function: Aggregation) -> str:
+    """The name to record for a function of one's own: its entry in `AGGREGATIONS`, else what it is called."""
+    for name, known in AGGREGATIONS.items():
+        if known is function:
+            return name
+    name = str(getattr(function, "__name__", "custom"))
+    if name in AGGREGATIONS:
+        raise ConfigError(
+            f"the function given is called {name!r}, as another aggregation is: rename it, or put it into "
+            "placevalue.AGGREGATIONS under a name of its own and give that name"
+        )
+    return name
+
+
+def _vocabulary(model: PreTrainedModel) -> int:
+    embedding: Any = model.get_input_embeddings()
+    return int(embedding.weight.shape[0])
+
+
+def _grow(model: PreTrainedModel, size: int) -> None:
+    """Give the embedding at least `size` rows, and say so."""
+    rows = _vocabulary(model)
+    if model.get_input_embeddings().weight.is_meta:
+        raise AttachError(
+            "the model's weights are not loaded yet (they are on the meta device): load them, then attach"
+        )
+    if rows >= size:
+        return
+    if is_adapter(model.get_input_embeddings()):
+        raise AttachError(
+            f"the vocabulary must grow from {rows} to {size} rows, but an adapter already holds the embedding: call "
+            "attach(model, tokenizer) before get_peft_model, or model.resize_token_embeddings(len(tokenizer)) before it"
+        )
+    with torch.random.fork_rng():  # a caller's random numbers stay what they were
+        model.resize_token_embeddings(size, mean_resizing=False)
+    logger.warning("grew the vocabulary of %s from %d to %d rows for the markers", type(model).__name__, rows, size)
+
+
+def _matrices(model: PreTrainedModel) -> list[nn.Parameter]:
+    """Every distinct matrix with a row for each token: input and output embeddings, and PEFT's copies of them."""
+    found: dict[int, nn.Parameter] = {}
+    parts = [model.get_input_embeddings(), model.get_output_embeddings()]
+    for part in parts + [getattr(owner, name) for owner, name in readers(model)]:
+        found |= {} if part is None else weights(part)
+    shape = model.get_input_embeddings().weight.shape
+    return [weight for weight in found.values() if weight.shape == shape]
+
+
+def _set_rows(model: PreTrainedModel, config: NumberConfig, state: _Attachment, share: float) -> None:
+    """Start the markers' rows from the mean and a share of the spread, [PAUSE] from all of it; keep what was there."""
+    markers = list(config.ids.markers.values())
+    first = min(markers)
+    generator = torch.Generator().manual_seed(_SEED)
+    new = []
+    for matrix in _matrices(model):
+        existed = [i for i in markers if i < state.vocabulary]
+        state.rows.append((existed, matrix[existed].detach().clone()))
+        known = matrix[:first].detach().float().cpu()
+        mean, spread = known.mean(0), known.std(0)
+        noise = torch.randn(len(markers), len(mean), generator=generator)
+        scale = torch.tensor([1.0 if i == config.ids.pause else share for i in markers])
+        new.append((markers, mean + scale[:, None] * spread * noise))
+    _write_rows(model, new)
+
+
+def _write_rows(model: PreTrainedModel, rows: list[tuple[list[int], Tensor]]) -> None:
+    """Write rows into each matrix, and into the copies that PEFT's trainable tokens keep of single rows."""
+    with torch.no_grad():
+        for matrix, (indices, values) in zip(_matrices(model), rows, strict=False):
+            if max(indices, default=0) >= len(matrix):
+                continue  # the vocabulary has shrunk since
+            matrix[indices] = values.to(matrix)
+    copy_rows_to_adapters(model)

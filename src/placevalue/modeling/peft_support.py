@@ -1,0 +1,127 @@
+"""PEFT and tied embeddings: which matrices a model reads and writes, and which adapters reach them.
+
+Nothing here imports PEFT; its wrappers are known by where their classes come from.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from placevalue.common.errors import AttachError
+from placevalue.tokenizer.tokenizer import marker_ids
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+def trainable_tokens(
+    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase"
+) -> list[int] | dict[str, list[int]]:
+    """What PEFT's `trainable_token_indices` must be for the markers of an attached model to be trained with it.
+
+    A list where input and output embeddings are one matrix; where they are two, each is named, since PEFT would else
+    train the markers in the input alone.
+
+    Example:
+        >>> LoraConfig(trainable_token_indices=trainable_tokens(model, tokenizer))  # doctest: +SKIP
+    """
+    markers = list(marker_ids(tokenizer).values())
+    if is_tied(model):
+        return markers
+    names = {id(module): name.rpartition(".")[2] for name, module in reversed(list(model.named_modules()))}
+    return {names[id(part)]: markers for part in (model.get_input_embeddings(), model.get_output_embeddings())}
+
+
+@contextmanager
+def separate_head(model: "PreTrainedModel") -> Iterator[None]:
+    """Let a vocabulary be resized without tying, and so losing, an output matrix that is a checkpoint's own.
+
+    T5's config says that input and output are tied even where a checkpoint holds two matrices (FLAN-T5 does). After
+    this the model's own list of tied weights says what is true, which saving, loading and PEFT go by.
+    """
+    said = getattr(model.config, "tie_word_embeddings", False)
+    if said and not is_tied(model):
+        head = model.get_output_embeddings()
+        own = {f"{name}.weight" for name, module in model.named_modules() if module is head}
+        for attribute in ("_tied_weights_keys", "all_tied_weights_keys"):
+            tied = getattr(model, attribute) or {}
+            setattr(model, attribute, {key: source for key, source in tied.items() if key not in own})
+        model.config.tie_word_embeddings = False
+    try:
+        yield
+    finally:
+        if said:
+            model.config.tie_word_embeddings = said
+
+
+def is_adapter(module: nn.Module) -> bool:
+    """Whether a module is one of PEFT's wrappers."""
+    return type(module).__module__.partition(".")[0] == "peft"
+
+
+def is_tied(model: "PreTrainedModel") -> bool:
+    """Whether input and output embeddings are one matrix, whatever the config says."""
+    output = model.get_output_embeddings()
+    if output is None:
+        return True
+    return not weights(output).keys().isdisjoint(weights(model.get_input_embeddings()))
+
+
+def weights(part: nn.Module) -> dict[int, nn.Parameter]:
+    """Every weight matrix in an embedding or head, by its address; PEFT's wrappers hold several."""
+    found = (getattr(module, "weight", None) for module in part.modules())
+    return {weight.data_ptr(): weight for weight in found if isinstance(weight, nn.Parameter)}
+
+
+def readers(model: "PreTrainedModel") -> list[tuple[nn.Module, str]]:
+    """Every embedding that holds the input matrix, as its owner and its name there.
+
+    T5 and BART have three: `shared`, and one each in encoder and decoder, which are the ones that are called.
+    """
+    matrix = weights(model.get_input_embeddings()).keys()
+    head = model.get_output_embeddings()
+    return [
+        (owner, name)
+        for owner in model.modules()
+        if not is_adapter(owner)
+        for name, child in owner.named_children()
+        if child is not head and (isinstance(child, nn.Embedding) or is_adapter(child))
+        if not matrix.isdisjoint(weights(child))
+    ]
+
+
+def refuse_adapter_faults(model: "PreTrainedModel") -> None:
+    """Refuse PEFT configurations that silently train nothing, or the wrong rows."""
+    reading = [getattr(owner, name) for owner, name in readers(model)]
+    advice = "use LoraConfig(trainable_token_indices=placevalue.trainable_tokens(model, tokenizer)) instead"
+    if is_adapter(model.get_input_embeddings()) and not all(map(is_adapter, reading)):
+        raise AttachError(
+            f"the adapter wraps an embedding of {type(model).__name__} that its forward pass never reads (on T5 and "
+            "BART, modules_to_save=['shared'] or target_modules=['shared']), so nothing would be trained there: "
+            + advice
+        )
+    rows = [part.token_adapter for part in reading if hasattr(part, "token_adapter")]
+    if len({id(part.trainable_tokens_delta) for part in rows}) > 1:
+        raise AttachError(
+            f"the adapter keeps several copies of the same rows of {type(model).__name__}, of which merging would keep "
+            f"one (on T5 and BART, trainable_token_indices={{'embed_tokens': ...}}): {advice}"
+        )
+    head = getattr(model.get_output_embeddings(), "token_adapter", None)
+    if head is not None and head.tied_adapter is not None and not is_tied(model):
+        raise AttachError(
+            f"this {type(model).__name__} has an output matrix of its own, but the adapter writes the markers' input "
+            "rows into it, since the config says they are tied: call attach(model, tokenizer) before get_peft_model, "
+            "which sets that right, or leave trainable_token_indices out"
+        )
+
+
+def copy_rows_to_adapters(model: nn.Module) -> None:
+    """Bring the single rows that PEFT's trainable tokens keep in line with the matrices under them."""
+    module: Any
+    for module in model.modules():
+        for adapter, indices in getattr(module, "token_indices", {}).items():
+            current = module.get_base_layer().weight.detach()[indices]
+            module.trainable_tokens_delta[adapter].data.copy_(current)
+            module.trainable_tokens_original[adapter].copy_(current)

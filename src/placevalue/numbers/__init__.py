@@ -1,0 +1,1 @@
+"""What a number is: numerals in text, digits in ids, and the vectors they are folded into."""

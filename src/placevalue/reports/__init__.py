@@ -1,0 +1,1 @@
+"""Finished experiments as tables, charts and one page."""

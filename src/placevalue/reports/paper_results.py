@@ -1,0 +1,79 @@
+"""The paper's published figures, for the models, methods and data sets that are ours too."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import placevalue
+from placevalue.data.fermat import PAPER_SETS
+from placevalue.reports.summary import Column
+
+MODELS = {
+    "facebook/bart-base": "BART base",
+    "google/flan-t5-base": "FLAN base",
+    "google/flan-t5-large": "FLAN large",
+}
+METHODS = {
+    "digits": "Digits",
+    "agg-before": "[AGG] + Digits",
+    "agg-after": "Digits + [AGG]",
+    "pause": "[PAUSE] + Digits",
+    "aux-hard": "Digits + Aux Loss",
+}
+"""Our methods that the paper has as well, by the names of its rows."""
+TABLES = {"accuracy_paper": ("accuracy", "token_ablation_accuracy"), "cer_written": ("cer",)}
+_SETS = ("Original", "Commuted", "Integers 0 to 1000", "2-digit integers", "3-digit integers", "4-digit integers",
+         "1000+", "1000+ same", "1dp random", "2dp random")  # fmt: skip
+SETS = {"mawps:test": "MAWPS"} | {f"fermat:{ours}": theirs for ours, theirs in zip(PAPER_SETS, _SETS, strict=True)}
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """A row of the paper's tables: percentages for its baseline, changes in points for the rest."""
+
+    method: str
+    name: str
+    """As the paper has it."""
+    figures: tuple[float | None, ...]
+    """One for each column; None where the paper has none."""
+
+
+@cache
+def paper_tables() -> dict[str, Any]:
+    """The paper's tables, with a note on how they were read; see `page/paper.json`."""
+    text = files(placevalue).joinpath("page", "paper.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def published_rows(model: str, metric: str, columns: tuple[Column, ...]) -> list[PublishedRow]:
+    """What the paper has for this model under our columns; nothing where it has not this model or metric.
+
+    Its operations pool the ten FERMAT sets, so ours have a counterpart only where these are the sets.
+
+    Example:
+        >>> published_rows("google/flan-t5-base", "accuracy_paper", (Column("set", "mawps:test", 500),))[0].figures
+        (23.0,)
+    """
+    found: dict[str, dict[str, float]] = {}
+    for name in TABLES.get(metric, ()):
+        found |= paper_tables()[name].get(MODELS.get(model, ""), {})
+    sets = [column.name for column in columns if column.kind == "set"]
+    pooled = set(sets) == {name for name in SETS if name.startswith("fermat:")}
+
+    def figure(row: dict[str, float], column: Column) -> float | None:
+        if column.kind == "mean":
+            every = [row.get(SETS.get(name, "")) for name in sets]
+            return None if None in every else sum(every) / len(every)  # type: ignore[arg-type]
+        if column.kind == "operation":
+            return row.get(column.name) if pooled else None
+        return row.get(SETS.get(column.name, ""))
+
+    rows = [
+        PublishedRow(method, theirs, tuple(figure(found[theirs], column) for column in columns))
+        for method, theirs in METHODS.items()
+        if theirs in found
+    ]
+    return [row for row in rows if any(value is not None for value in row.figures)]

@@ -1,0 +1,216 @@
+"""Questions and answers as ids and labels, for encoder-decoder and decoder-only models.
+
+This is the one place where targets are made: they hold `[F] d1 .. dn [/F]` without [AGG] or [PAUSE], which a model
+reads but never writes. An [AGG] before the digits of a target would give them away.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from transformers import PreTrainedTokenizerBase
+
+from placevalue.common.errors import ConfigError, TokenizerError
+from placevalue.tokenizer.tokenizer import SETTINGS, marker_ids, number_layout
+
+logger = logging.getLogger(__name__)
+Example = dict[str, list[int]]
+IGNORED = -100  # the label that Hugging Face losses leave out
+
+
+def encode_pairs(
+    tokenizer: PreTrainedTokenizerBase,
+    questions: Sequence[str],
+    answers: Sequence[str],
+    *,
+    encoder_decoder: bool | None = None,
+    max_question: int | None = None,
+    max_answer: int | None = None,
+    separator: str = "\n",
+    plain: bool = False,
+) -> list[Example]:
+    """Examples for a Trainer: `input_ids`, `attention_mask` and `labels`, with the loss on the answer only.
+
+    Args:
+        tokenizer: From `number_tokenizer`.
+        questions: What the model reads.
+        answers: What it is to write.
+        encoder_decoder: Which kind of model; None takes what `attach` or the base tokenizer's config said.
+        max_question: Cut questions at this many tokens; a warning says how many were.
+        max_answer: Likewise for answers.
+        separator: For decoder-only models, what stands between question and answer.
+        plain: Take a tokenizer that writes numbers in its own way, to compare with.
+
+    Example:
+        >>> data = encode_pairs(tokenizer, ["2 + 2?"], ["4"])  # doctest: +SKIP
+    """
+    two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
+    return encode_and_count(tokenizer, questions, answers, two_part, max_question, max_answer, separator, plain)[0]
+
+
+def encode_and_count(
+    tokenizer: PreTrainedTokenizerBase,
+    questions: Sequence[str],
+    answers: Sequence[str],
+    encoder_decoder: bool,
+    max_question: int | None,
+    max_answer: int | None,
+    separator: str = "\n",
+    plain: bool = False,
+) -> tuple[list[Example], int, int]:
+    """What `encode_pairs` returns, and how many questions and answers were cut."""
+    if isinstance(questions, str) or isinstance(answers, str):
+        raise ConfigError("questions and answers are lists of texts: put a single text into a list")
+    if len(questions) != len(answers):
+        raise ConfigError(f"{len(questions)} questions and {len(answers)} answers were given: expected as many of each")
+    if not plain and number_layout(tokenizer).token == "agg" and "aggregation" not in tokenizer.init_kwargs[SETTINGS]:
+        logger.warning("the tokenizer writes [AGG], and no model is attached to it yet: attach one before training")
+    prompts, cut = encode_and_cut(tokenizer, questions, encoder_decoder, max_question, separator, plain)
+    targets = _encode_answers(tokenizer, answers, encoder_decoder, plain)
+    too_long = _warn_cut("answers", targets, max_answer, max_answer)
+    pairs = zip(prompts, (target[:max_answer] for target in targets), strict=True)
+    if encoder_decoder:
+        return [{**prompt, "labels": target} for prompt, target in pairs], sum(cut), too_long
+    examples = [
+        {
+            "input_ids": prompt["input_ids"] + target,
+            "attention_mask": [1] * (len(prompt["input_ids"]) + len(target)),
+            "labels": [IGNORED] * len(prompt["input_ids"]) + target,
+        }
+        for prompt, target in pairs
+    ]
+    return examples, sum(cut), too_long
+
+
+def encode_questions(
+    tokenizer: PreTrainedTokenizerBase,
+    questions: Sequence[str],
+    *,
+    encoder_decoder: bool | None = None,
+    max_question: int | None = None,
+    separator: str = "\n",
+    plain: bool = False,
+) -> list[Example]:
+    """Questions exactly as `encode_pairs` writes them, ready for `generate` after `tokenizer.pad`."""
+    two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
+    return encode_and_cut(tokenizer, questions, two_part, max_question, separator, plain)[0]
+
+
+def encode_and_cut(
+    tokenizer: PreTrainedTokenizerBase,
+    questions: Sequence[str],
+    encoder_decoder: bool,
+    max_question: int | None,
+    separator: str = "\n",
+    plain: bool = False,
+) -> tuple[list[Example], list[bool]]:
+    """What `encode_questions` returns, and which of the questions were cut."""
+    before, after = _around(tokenizer)
+    if not encoder_decoder:
+        after = [i for i in after if i != tokenizer.eos_token_id] + _ids(tokenizer, [separator])[0]
+    room = None if max_question is None else max_question - len(before) - len(after)
+    if room is not None and room < 1:
+        raise ConfigError(f"max_question={max_question} leaves no room for a question: give at least {1 - room} more")
+    bodies = _ids(tokenizer, questions)
+    _warn_cut("questions", bodies, room, max_question)
+    markers = {} if plain else marker_ids(tokenizer)
+    examples = [_example(before + _cut(markers, body, room) + after) for body in bodies]
+    return examples, [room is not None and len(body) > room for body in bodies]
+
+
+def answer_lengths(
+    tokenizer: PreTrainedTokenizerBase,
+    answers: Sequence[str],
+    *,
+    encoder_decoder: bool | None = None,
+    plain: bool = False,
+) -> list[int]:
+    """How many tokens `encode_pairs` needs for each answer, its end included: what `max_answer` must allow."""
+    two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
+    return [len(target) for target in _encode_answers(tokenizer, answers, two_part, plain)]
+
+
+def encode_texts(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, max_length: int | None = None
+) -> list[Example]:
+    """Plain texts for a decoder-only model, with the loss on every token but [AGG] and [PAUSE].
+
+    Refused where [AGG] stands before the digits: it would give them away to the model that must predict them.
+    """
+    layout, markers = number_layout(tokenizer), marker_ids(tokenizer)
+    if (layout.token, layout.position) == ("agg", "before"):
+        raise TokenizerError(
+            "token='agg' with position='before' shows a number's digits to the model before it must predict them: "
+            "for a loss on the whole text make the tokenizer with position='after', or use encode_pairs"
+        )
+    before, after = _around(tokenizer)
+    room = None if max_length is None else max_length - len(before) - len(after)
+    bodies = _ids(tokenizer, texts)
+    _warn_cut("texts", bodies, room, max_length)
+    silent = {markers["agg"], markers["pause"]}
+    cut = [before + _cut(markers, body, room) + after for body in bodies]
+    return [{**_example(ids), "labels": [IGNORED if i in silent else i for i in ids]} for ids in cut]
+
+
+def _encode_answers(
+    tokenizer: PreTrainedTokenizerBase, answers: Sequence[str], two_part: bool, plain: bool
+) -> list[list[int]]:
+    unwritten = set() if plain else {marker_ids(tokenizer)[name] for name in ("agg", "pause")}
+    end = tokenizer.eos_token_id
+    if end is None:
+        raise TokenizerError("the tokenizer has no eos_token, which ends every answer: set tokenizer.eos_token")
+    # Only an encoder-decoder's target may begin with special tokens of its own.
+    start = _around(tokenizer)[0] if two_part else []
+    bodies = [[i for i in ids if i not in unwritten] for ids in _ids(tokenizer, answers)]
+    return [[*start, *body, end] for body in bodies]
+
+
+def _ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
+    """Texts as ids, without special tokens."""
+    texts = list(texts)
+    wrong = next((text for text in texts if not isinstance(text, str)), None)
+    if wrong is not None:
+        raise ConfigError(f"{wrong!r} was given where a text is expected: convert it with str() first")
+    return tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else []
+
+
+def _around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
+    """The special tokens that the tokenizer puts before and after a text."""
+    word = "a"
+    whole, body = tokenizer(word)["input_ids"], _ids(tokenizer, [word])[0]
+    at = next(i for i in range(len(whole)) if whole[i : i + len(body)] == body)
+    return whole[:at], whole[at + len(body) :]
+
+
+def _cut(markers: dict[str, int], ids: list[int], room: int | None) -> list[int]:
+    """The first tokens of a text; a number that would be cut through is left out, since its value would be another."""
+    if room is None or len(ids) <= room:
+        return ids
+    kept = ids[:room]
+    for index in reversed(range(room)):
+        if kept[index] == markers.get("close"):
+            break
+        if kept[index] == markers.get("open"):
+            return kept[:index]
+    return kept
+
+
+def _is_encoder_decoder(tokenizer: PreTrainedTokenizerBase, given: bool | None) -> bool:
+    known = given if given is not None else tokenizer.init_kwargs.get(SETTINGS, {}).get("encoder_decoder")
+    if known is None:
+        raise ConfigError(
+            "the tokenizer does not say which kind of model it serves: call attach(model, tokenizer) first, "
+            "or pass encoder_decoder=True (T5, BART) or encoder_decoder=False (GPT-2, Llama, Qwen, Gemma)"
+        )
+    return bool(known)
+
+
+def _example(ids: list[int]) -> Example:
+    return {"input_ids": ids, "attention_mask": [1] * len(ids)}
+
+
+def _warn_cut(what: str, encoded: list[list[int]], room: int | None, limit: int | None) -> int:
+    """How many are longer than there is room, said aloud."""
+    cut = 0 if room is None else sum(len(ids) > room for ids in encoded)
+    if cut:
+        logger.warning("%d of %d %s were longer than %d tokens and were cut", cut, len(encoded), what, limit)
+    return cut

@@ -1,0 +1,111 @@
+"""What a text becomes: its pieces before and after, each number's digits, places, weights and value, and the cost."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from placevalue.numbers.aggregation import digit_weights
+from placevalue.numbers.config import Decimals
+from placevalue.numbers.numerals import find_numerals
+from placevalue.numbers.spans import find_digits
+from placevalue.tokenizer.tokenizer import MARKER_NAMES, marker_ids, number_ids, number_layout
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+_SPACES = str.maketrans({"Ġ": "␣", "▁": "␣", "Ċ": "⏎", "\n": "⏎"})
+_TINTS = ("cyan", "blue")  # neighbouring pieces
+
+
+@dataclass(frozen=True)
+class InspectedNumber:
+    """One number as the model reads it; digits, places and weights go together."""
+
+    text: str
+    value: Decimal
+    digits: list[int]
+    places: list[int]
+    weights: list[float]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A text in both tokenizers, as pieces without the special tokens around them."""
+
+    base: list[str]
+    ours: list[str]
+    numbers: list[InspectedNumber]
+
+
+def inspect_text(
+    text: str, base: PreTrainedTokenizerBase, tokenizer: PreTrainedTokenizerBase, decimals: Decimals = "places"
+) -> Inspection:
+    """What a text becomes; places and weights are read off the ids, as the model reads them.
+
+    Args:
+        text: Any text.
+        base: The tokenizer that `tokenizer` was made from.
+        tokenizer: From `number_tokenizer`.
+        decimals: As in `attach`.
+    """
+    names = {marker: MARKER_NAMES[name] for name, marker in marker_ids(tokenizer).items()}
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    pieces = [
+        names.get(i, piece.translate(_SPACES))
+        for i, piece in zip(ids, tokenizer.convert_ids_to_tokens(ids), strict=True)
+    ]
+    layout = number_layout(tokenizer)
+    found = find_digits(torch.tensor([ids], dtype=torch.long), number_ids(tokenizer), decimals)
+    weights = digit_weights(found)[0]
+    numbers = []
+    slots = list(dict.fromkeys(found.numbers[found.mask].tolist()))
+    for slot, numeral in zip(slots, find_numerals(text, layout.pattern, layout.ignore), strict=True):
+        here = found.mask[0] & (found.numbers[0] == slot)
+        columns = (found.values[0][here].tolist(), found.places[0][here].tolist(), weights[here].tolist())
+        numbers.append(InspectedNumber(numeral.text, numeral.value, *columns))
+    return Inspection([piece.translate(_SPACES) for piece in base.tokenize(text)], pieces, numbers)
+
+
+def render(inspection: Inspection, title: str) -> "RenderableType":
+    """An inspection for the terminal: pieces in colour, a table of the numbers, the cost."""
+    from rich.console import Group
+    from rich.panel import Panel
+
+    before, after = len(inspection.base), len(inspection.ours)
+    cost = f"{before} tokens before, {after} after"
+    if before:
+        cost += f": {after / before:.2f} times as many"
+    parts: list[RenderableType] = ["[bold]before[/]", _coloured(inspection.base), "", "[bold]after[/]"]
+    parts += [_coloured(inspection.ours), "", _table(inspection.numbers), cost]
+    return Panel(Group(*parts), title=title, title_align="left")
+
+
+def _coloured(pieces: list[str]) -> "Text":
+    """Pieces side by side in alternating colours; markers dim, digits of numbers bold."""
+    from rich.text import Text
+
+    line, inside = Text(), False
+    for index, piece in enumerate(pieces):
+        marker = piece in MARKER_NAMES.values()
+        inside = (inside or piece == MARKER_NAMES["open"]) and piece != MARKER_NAMES["close"]
+        line.append(piece, "dim magenta" if marker else "bold green" if inside else _TINTS[index % 2])
+        line.append(" ")
+    return line
+
+
+def _table(numbers: list[InspectedNumber]) -> "RenderableType":
+    from rich.table import Table
+
+    if not numbers:
+        return "no numbers found\n"
+    table = Table("number", "value", "digit", "place", "weight", box=None, header_style="bold", pad_edge=False)
+    for number in numbers:
+        rows = zip(number.digits, number.places, number.weights, strict=True)
+        for index, (digit, place, weight) in enumerate(rows):
+            first = (number.text, f"{number.value:,}") if index == 0 else ("", "")
+            table.add_row(*first, str(digit), f"10^{place}", f"{weight:.4g}")
+    return table

@@ -1,0 +1,191 @@
+"""The digit tokenizer: a copy of any fast tokenizer that writes numbers as `[F] [AGG] d1 .. dn [/F]`.
+
+The copy is an ordinary fast tokenizer: it is saved as a plain `tokenizer.json`, comes back from disk the same, and
+gives the base tokenizer's own ids for text without numbers.
+"""
+
+import json
+from dataclasses import asdict, replace
+from os import PathLike
+from typing import Any
+
+from tokenizers import AddedToken, Tokenizer
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from placevalue.common.errors import TokenizerError
+from placevalue.common.hub import is_encoder_decoder, load_tokenizer
+from placevalue.numbers.config import Layout, NumberIds, Position, Token
+from placevalue.numbers.numerals import find_numerals
+from placevalue.tokenizer.surgery import Signs, choose_signs, write_numbers
+
+# Where the settings live in the tokenizer's own `tokenizer_config.json`, and in the model's `config.json`.
+SETTINGS = "placevalue"
+# What `inspect` and error messages call the markers.
+MARKER_NAMES = {"open": "[F]", "close": "[/F]", "agg": "[AGG]", "pause": "[PAUSE]"}
+# Text without a number that any pipeline must leave as it was: boundaries, spaces, accents, digits that are none.
+_PLAIN = " The cat (it's ours)  sat, then ran.\nNaïve café! ½ x² Ⅳ ٣ [F] [AGG] [/F] é ..."
+# Text with every kind of number and boundary: what a changed pipeline would write differently.
+_PROBE = "In 1999, room12b had -3.50 of 1,000 (7%). Naïve ½ [F] ends in .5"
+_KEPT = ("padding_side", "truncation_side", "model_max_length", "clean_up_tokenization_spaces", "chat_template",
+         "model_input_names", "split_special_tokens", "name_or_path")  # fmt: skip
+
+
+def number_tokenizer(
+    base: str | PathLike[str] | PreTrainedTokenizerBase,
+    token: Token | None = None,
+    position: Position = "before",
+    pattern: str = "paper",
+    ignore: str | None = None,
+) -> PreTrainedTokenizerFast:
+    """A copy of a tokenizer that writes each number digit by digit between markers.
+
+    All four markers are added whatever the layout, in one order, so that every layout shares one vocabulary.
+
+    Args:
+        base: A hub name, a folder, or a fast tokenizer; it is not changed.
+        token: The extra token each number gets: None, `agg` or `pause`.
+        position: Whether the extra token stands `before` or `after` the digits.
+        pattern: What counts as a number: `paper`, `extended`, or a regular expression.
+        ignore: A regular expression; what it matches is left alone, digits included (years, identifiers).
+
+    Example:
+        >>> tokenizer = number_tokenizer("google/flan-t5-base", token="agg")  # doctest: +SKIP
+    """
+    layout = Layout(token, position, pattern, ignore)
+    find_numerals("", pattern, ignore)  # refuses what is no pattern before anything is built
+    tokenizer = base if isinstance(base, PreTrainedTokenizerBase) else load_tokenizer(base)
+    if not tokenizer.is_fast:
+        raise TokenizerError(
+            f"{type(tokenizer).__name__} is a slow tokenizer: expected a fast one, which has a tokenizer.json. "
+            "Load it with AutoTokenizer, or convert it with transformers.convert_slow_tokenizer"
+        )
+    if is_number_tokenizer(tokenizer):
+        raise TokenizerError(
+            f"the tokenizer already writes numbers ({number_layout(tokenizer)}): give its base tokenizer instead"
+        )
+    backend = tokenizer.backend_tokenizer
+    normalize = backend.normalizer.normalize_str if backend.normalizer else str
+    signs = choose_signs(normalize, tokenizer.get_vocab())
+    changed = Tokenizer.from_str(json.dumps(write_numbers(json.loads(backend.to_str()), layout, signs)))
+    changed.add_tokens([AddedToken(sign, normalized=True, special=False) for sign in signs.markers])
+    settings = {"layout": asdict(layout), "signs": asdict(signs)}
+    result = PreTrainedTokenizerFast(tokenizer_object=changed, **_kept(tokenizer), **{SETTINGS: settings})
+    _verify(tokenizer, result)
+    result.init_kwargs[SETTINGS] |= {
+        "probe": _ids(result, _PROBE),
+        "encoder_decoder": is_encoder_decoder(tokenizer.name_or_path),
+    }
+    return result
+
+
+def _kept(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    """What the copy takes over besides the pipeline: special tokens, sides, lengths, chat template."""
+    kept = {name: getattr(tokenizer, name) for name in _KEPT if getattr(tokenizer, name, None) is not None}
+    if extra := getattr(tokenizer, "extra_special_tokens", None):
+        kept["extra_special_tokens"] = extra
+    return kept | {name: value for name, value in tokenizer.special_tokens_map.items() if isinstance(value, str)}
+
+
+def is_number_tokenizer(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether a tokenizer was made by `number_tokenizer`."""
+    return SETTINGS in tokenizer.init_kwargs
+
+
+def number_layout(tokenizer: PreTrainedTokenizerBase) -> Layout:
+    """The layout a tokenizer was made with."""
+    return Layout(**_settings(tokenizer)["layout"])
+
+
+def marker_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
+    """The ids of the markers: `open`, `close`, `agg`, `pause`.
+
+    Example:
+        >>> marker_ids(tokenizer)  # doctest: +SKIP
+        {'open': 32100, 'close': 32101, 'agg': 32102, 'pause': 32103}
+    """
+    signs = Signs(**_settings(tokenizer)["signs"])
+    return {name: tokenizer.backend_tokenizer.token_to_id(getattr(signs, name)) for name in MARKER_NAMES}
+
+
+def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
+    """Every id that a number can be made of; symbols that the vocabulary lacks are -1."""
+    model, unknown = tokenizer.backend_tokenizer.model, tokenizer.unk_token_id
+
+    def single(character: str) -> int:
+        pieces = model.tokenize(character)
+        return pieces[0].id if len(pieces) == 1 and pieces[0].id != unknown else -1
+
+    digits = tuple(single(digit) for digit in "0123456789")
+    if -1 in digits or len(set(digits)) < 10:
+        missing = [digit for digit, id_ in enumerate(digits) if id_ == -1 or digits.count(id_) > 1]
+        raise TokenizerError(
+            f"the digits {missing} have no id of their own in this {type(model).__name__} vocabulary: expected one "
+            "token for each of 0 to 9. Choose another base"
+        )
+    markers: dict[str, Any] = dict(marker_ids(tokenizer))
+    pattern = number_layout(tokenizer).pattern
+    missing_symbols = [c for c in ("." if pattern == "paper" else ".,+-e") if single(c) == -1]
+    if missing_symbols:
+        raise TokenizerError(
+            f"the characters {missing_symbols}, which the pattern {pattern!r} can write, have no id of their own in "
+            f"this {type(model).__name__} vocabulary: choose another pattern or another base"
+        )
+    ids = NumberIds(**markers, digits=digits, point=single("."))
+    if pattern == "paper":
+        return ids
+    others, exponents = (single(","), single("+")), (single("e"), single("E"))
+    return replace(ids, minus=single("-"), others=others, exponents=exponents)
+
+
+def probe_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
+    """How the tokenizer wrote a fixed text when it was made."""
+    return tuple(_settings(tokenizer)["probe"])
+
+
+def check_unchanged(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Refuse a tokenizer that came back from disk other than it was made."""
+    made, now = list(probe_ids(tokenizer)), _ids(tokenizer, _PROBE)
+    if made != now:
+        raise TokenizerError(
+            f"this {type(tokenizer).__name__} is not what was saved: it writes {_PROBE!r} as "
+            f"{tokenizer.convert_ids_to_tokens(now)}, expected {tokenizer.convert_ids_to_tokens(made)}. AutoTokenizer "
+            "rebuilds some families (Qwen 2 among them) and drops their pipeline: load it with "
+            "placevalue.from_pretrained or placevalue.load_number_tokenizer"
+        )
+
+
+def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    return tokenizer(text, add_special_tokens=False)["input_ids"]
+
+
+def _settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    if not is_number_tokenizer(tokenizer):
+        raise TokenizerError(
+            f"this {type(tokenizer).__name__} does not write numbers as digits between markers: "
+            "make one that does with placevalue.number_tokenizer(tokenizer)"
+        )
+    return tokenizer.init_kwargs[SETTINGS]
+
+
+def _verify(base: PreTrainedTokenizerBase, changed: PreTrainedTokenizerFast) -> None:
+    """Refuse a tokenizer whose pipeline has parts that the surgery does not know."""
+    digits = number_ids(changed).digits
+    family = type(base.backend_tokenizer.model).__name__
+    if _ids(base, _PLAIN) != _ids(changed, _PLAIN):
+        raise TokenizerError(
+            f"this {family} tokenizer ({type(base).__name__}) splits text in a way that placevalue would change: "
+            f"expected {base.tokenize(_PLAIN)}, got {changed.tokenize(_PLAIN)}. Please report it"
+        )
+    layout, markers = number_layout(changed), marker_ids(changed)
+    for text in ("0123456789", "no 0123456789", "x0123456789x"):
+        numerals = find_numerals(text, layout.pattern, layout.ignore)
+        wanted = [digits[int(c)] for numeral in numerals for c in numeral.text if c in "0123456789"]
+        ids, inside, found = _ids(changed, text), False, []
+        for i in ids:
+            inside = i == markers["open"] or (inside and i != markers["close"])
+            found += [i] if inside and i not in markers.values() else []
+        if found != wanted:
+            raise TokenizerError(
+                f"this {family} tokenizer does not give each digit its own id: {text!r} became "
+                f"{changed.convert_ids_to_tokens(ids)}. Its added tokens may hold digits; choose another base"
+            )

@@ -1,0 +1,86 @@
+import pytest
+
+from placevalue.cli.main import VERBS, main
+from placevalue.tokenizer.inspection import inspect_text
+from placevalue.tokenizer.tokenizer import number_tokenizer
+from zoo import build
+
+
+@pytest.fixture
+def folder(tmp_path):
+    build("t5")[1].save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+
+
+def test_inspect_shows_pieces_digits_places_weights_values_and_cost(folder, capsys):
+    assert main(["inspect", "the 1250 cats in room12b ate 3.5", "--model", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    assert "[F] [AGG] 1 2 5 0 [/F] ␣cat s" in shown or "[F] [AGG] 1 2 5 0 [/F]" in shown
+    for line in ("1250    1,250  1      10^3   4", "3.5     3.5    3      10^0   1", "5      10^-1  0.5"):
+        assert line in shown
+    assert "times as many" in shown
+
+
+def test_inspect_layouts_and_patterns(folder, capsys):
+    flags = [
+        "--model",
+        str(folder),
+        "--token",
+        "pause",
+        "--position",
+        "after",
+        "--pattern",
+        "extended",
+        "--ignore",
+        "[0-9]{4}",
+    ]
+    assert main(["inspect", "in 1999 -1,000", *flags]) == 0
+    shown = capsys.readouterr().out
+    assert "[F] - 1 , 0 0 0 [PAUSE] [/F]" in shown and "-1,000" in shown and "1999  " not in shown
+    assert main(["inspect", "no numbers", "--model", str(folder), "--token", "none"]) == 0
+    assert "no numbers found" in capsys.readouterr().out
+    assert main(["inspect", "", "--model", str(folder)]) == 0
+
+
+def test_inspect_draws_a_picture_that_fetches_nothing(folder, tmp_path, capsys):
+    assert main(["inspect", "the 12", "--model", str(folder), "--svg", str(tmp_path / "a.svg")]) == 0
+    picture = (tmp_path / "a.svg").read_text()
+    assert picture.startswith("<svg") and "font-face" not in picture and "AGG" in picture
+
+
+def test_markup_in_the_text_is_shown_as_typed(folder, capsys):
+    assert main(["inspect", "[bold]7[/bold]", "--model", str(folder)]) == 0
+    shown = capsys.readouterr().out.replace(" ", "")
+    assert "[F][AGG]7[/F]" in shown
+
+
+def test_errors_go_to_stderr_with_status_one(tmp_path, capsys):
+    assert main(["inspect", "7", "--model", str(tmp_path / "nothing")]) == 1
+    assert capsys.readouterr().err.startswith("placevalue: ")
+    assert main(["fetch"]) == 1
+    assert "--all" in capsys.readouterr().err
+    assert main(["fetch", "no-such-model"]) == 1
+    assert "flan-t5-small-title" in capsys.readouterr().err
+
+
+def test_every_verb_has_help(capsys):
+    for verb in VERBS:
+        with pytest.raises(SystemExit) as stop:
+            main([verb, "--help"])
+        assert stop.value.code == 0
+    assert "usage: placevalue" in capsys.readouterr().out
+
+
+def test_an_inspection_is_what_the_ids_say():
+    base = build("t5")[1]
+    found = inspect_text("12 and .5", base, number_tokenizer(base, token="agg"))
+    assert [(n.text, n.digits, n.places, n.weights) for n in found.numbers] == [
+        ("12", [1, 2], [1, 0], [1.5, 0.25]),
+        (".5", [5], [-1], [0.5]),
+    ]
+    assert found.ours[:5] == ["[F]", "[AGG]", "1", "2", "[/F]"]

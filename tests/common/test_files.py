@@ -1,0 +1,44 @@
+import json
+
+import pytest
+
+from placevalue.common.errors import DataError
+from placevalue.common.files import file_hash, read_json, read_json_lines, write_json, write_whole
+
+
+def test_a_file_comes_back_as_it_was_written_and_nothing_stays_beside_it(tmp_path):
+    path = write_json(tmp_path / "deep" / "record.json", {"name": "½", "value": 3})
+    assert read_json(path) == {"name": "½", "value": 3}
+    assert [each.name for each in path.parent.iterdir()] == ["record.json"]
+    (tmp_path / "other").touch()
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
+    assert len(file_hash(path)) == 64
+
+
+@pytest.mark.parametrize("moment", ["fsync", "replace"])
+def test_who_is_stopped_while_writing_leaves_the_old_file(tmp_path, monkeypatch, moment):
+    path = write_whole(tmp_path / "a.txt", "old")
+    target = "placevalue.common.files.os.fsync" if moment == "fsync" else "placevalue.common.files.Path.replace"
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(target, stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(path, "new")
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_damage_is_reported_by_file_and_line(tmp_path):
+    path = write_whole(tmp_path / "a.json", '{"a": 1,\n "b": }\n')
+    with pytest.raises(DataError, match=r"a\.json, line 2"):
+        read_json(path)
+    write_whole(path, b"\xff\xfe")
+    with pytest.raises(DataError, match=r"a\.json: not text in UTF-8"):
+        read_json(path)
+    lines = write_whole(tmp_path / "a.jsonl", json.dumps({"a": 1}) + "\n\n" + '{"a": 2')
+    with pytest.raises(DataError, match=r"a\.jsonl, line 3"):
+        list(read_json_lines(lines))
+    write_whole(lines, "[1]\n")
+    with pytest.raises(DataError, match="line 1: expected a JSON object"):
+        list(read_json_lines(lines))

@@ -1,0 +1,156 @@
+"""Run configs: YAML, overrides, and errors that name every fault by its dotted path."""
+
+import json
+from dataclasses import asdict, fields, is_dataclass
+from pathlib import Path
+
+import pytest
+
+from placevalue.cli.main import main
+from placevalue.common.errors import ConfigError
+from placevalue.data import load_data
+from placevalue.experiments.recipe import Recipe, field_help, make_recipe, read_recipe, to_yaml
+from zoo import build
+
+SMALL = """
+model: some/model
+data: {train: mawps:train, dev: mawps:dev, test: ["mawps:test"]}
+methods: [digits, agg-before]
+seeds: [1, 2]
+training: {learning_rate: 1e-5, epochs: 3}
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "small.yaml"
+    file.write_text(SMALL)
+    return file
+
+
+def test_a_recipe_and_its_runs(path):
+    recipe = read_recipe(path)
+    assert recipe.training.learning_rate == 1e-5 and recipe.training.weight_decay == 0.005
+    assert recipe.methods == ("digits", "agg-before") and recipe.data.test == ("mawps:test",)
+    run = recipe.run()
+    assert (run.method, run.seed) == ("digits", 1)
+    assert recipe.run("agg-before", 7).seed == 7
+    assert "test" not in run.to_dict()["data"]
+
+
+def test_overrides_reach_every_depth(path):
+    changed = read_recipe(path, ["training.max_steps=20", "seeds=[5]", "model=other", "numbers.ignore='19\\d\\d'"])
+    assert changed.training.max_steps == 20 and changed.seeds == (5,) and changed.model == "other"
+    assert changed.numbers.ignore == "19\\d\\d"
+    assert read_recipe(path, ["training.learning_rate=3E-04"]).training.learning_rate == 3e-4
+
+
+def test_a_lambda_of_single_methods(path):
+    recipe = read_recipe(path, ["methods=[digits, aux-soft]", "ce_weights={aux-soft: 0.8}"])
+    assert [recipe.run(method).training.ce_weight for method in recipe.methods] == [0.6, 0.8]
+    path.write_text(path.read_text() + "ce_weights: {aux-soft: 0.8}\n")
+    assert read_recipe(path, ["training.ce_weight=0.5"]).run("aux-soft").training.ce_weight == 0.5
+
+
+def test_what_is_printed_reads_back(path, tmp_path):
+    recipe = read_recipe(path)
+    again = tmp_path / "again.yaml"
+    again.write_text(to_yaml(asdict(recipe)))
+    assert read_recipe(again) == recipe
+
+
+def test_all_faults_are_reported_together_by_their_path(path):
+    wrong = ["training.epoch=3", "training.batch_size=many", "data.trian=x", "generation.precision=int4", "colour=red"]
+    with pytest.raises(ConfigError) as error:
+        read_recipe(path, wrong)
+    for part in ("training.epoch is unknown", "training.batch_size: expected a whole number, found 'many'",
+                 "data.trian is unknown", "generation.precision: expected one of float32", "colour is unknown"):  # fmt: skip
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "override, message",
+    [
+        ("training.batch_size=0", "training.batch_size=0: expected more than 0"),
+        ("training.max_steps=0", "training.max_steps=0"),
+        ("training.ce_weight=2", "training.ce_weight=2"),
+        ("methods=[best]", "method 'best' is unknown"),
+        ("methods=[]", "at least one"),
+        ("seeds=[1, 2, 1]", "expected each of them once"),
+        ("ce_weights={best: 0.5}", "ce_weights names best"),
+        ("model.name=3", "model has no keys"),
+        ("nonsense", "expected key=value"),
+        ("seeds=[", "not YAML"),
+    ],
+)
+def test_values_that_make_no_sense(path, override, message):
+    with pytest.raises(ConfigError, match=message.replace("[", r"\[")):
+        read_recipe(path, [override])
+
+
+def test_choosing_by_dev_needs_dev(path):
+    with pytest.raises(ConfigError, match="needs data.dev"):
+        read_recipe(path, ["training.select=dev-loss", "data.dev=null"])
+
+
+def test_files_that_are_no_recipe(tmp_path):
+    with pytest.raises(ConfigError, match="there is no recipe"):
+        read_recipe(tmp_path / "none.yaml")
+    (tmp_path / "bad.yaml").write_text("a: [")
+    with pytest.raises(ConfigError, match=r"bad\.yaml is not YAML"):
+        read_recipe(tmp_path / "bad.yaml")
+    (tmp_path / "list.yaml").write_text("- 1")
+    with pytest.raises(ConfigError, match="expected keys and values"):
+        read_recipe(tmp_path / "list.yaml")
+
+
+def test_missing_keys():
+    with pytest.raises(ConfigError, match=r"model is missing; data\.train is missing; methods is missing"):
+        make_recipe({"data": {}})
+
+
+def test_every_key_has_its_sentence():
+    keys = dict(field_help(Recipe))
+    assert keys["training.ce_weight"].startswith("The share of cross-entropy")
+
+    def count(cls):
+        hints = {each.name: each.type for each in fields(cls)}
+        return sum(count(hint) if is_dataclass(hint) else 1 for hint in hints.values())
+
+    assert len(keys) == count(Recipe)
+
+
+SHIPPED = sorted((Path(__file__).parents[1] / "recipes").glob("*.yaml"))
+LIKE = {"bart": "bart", "flan": "t5-flan", "smollm2": "llama", "quick": "t5", "pretrain": "t5"}
+MAKES_A_MODEL = "pretrain"  # such recipes compare nothing
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+class TestShipped:
+    def test_it_names_data_that_is_there(self, path):
+        recipe = read_recipe(path)
+        assert recipe.methods[0] == "untouched"
+        assert ("digits" in recipe.methods and recipe.data.test) or path.stem.startswith(MAKES_A_MODEL)
+        for spec in (*recipe.data.test, recipe.data.dev):
+            assert load_data(spec)
+
+    def test_a_dry_run_prints_every_config(self, path, capsys):
+        for method in read_recipe(path).methods:
+            assert main(["train", str(path), "--dry-run", "--method", method, "--seed", "9", "--max-steps", "20"]) == 0
+            printed = capsys.readouterr().out
+            assert f"method: {method}" in printed and "seed: 9" in printed and "max_steps: 20" in printed
+
+    def test_it_trains_a_small_model_of_its_kind(self, path, tmp_path, capsys):
+        """On the recipe's own kind of data and settings, a few of its problems."""
+        recipe = read_recipe(path)
+        model, base = build(next(small for start, small in LIKE.items() if path.stem.startswith(start)))
+        for part in (model, base):
+            part.save_pretrained(tmp_path / "model")
+        rows = [asdict(problem) for problem in load_data(recipe.data.dev)[:40]]
+        (tmp_path / "few.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        given = [f"{key}={tmp_path / 'few.jsonl'}" for key in ("data.train", "data.dev")]
+        given += [f"model={tmp_path / 'model'}", "training.checkpoint_every=2", "training.batch_size=4"]
+        given += ["training.workers=0"]
+        command = ["train", str(path), *given, "--max-steps", "2", "--out", str(tmp_path / "run")]
+        assert main([*command, "--method", recipe.methods[-1]]) == 0
+        assert "2 steps" in capsys.readouterr().out

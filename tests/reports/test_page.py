@@ -1,0 +1,322 @@
+"""The page: what is in it, that nothing in it can run, and in headless Chromium that it works."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import pytest
+
+from experiment_folders import make_experiment, problems, right_up_to
+from placevalue.cli.main import main
+from placevalue.common.errors import ConfigError, DataError
+from placevalue.evaluation.metrics import read_answer
+from placevalue.experiments.methods import METHODS
+from placevalue.reports import page as page_module
+from placevalue.reports.breakdowns import LONGEST, answer_length, break_down, loss_curves
+from placevalue.reports.charts import method_class
+from placevalue.reports.markup import join, tag
+from placevalue.reports.page import as_script, write_report
+from placevalue.reports.results import load_experiment, load_experiments
+
+HOSTILE = '</script><img src=x onerror="document.title=1"><!--<script>'
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+ASKED = problems(60, digits=3)
+ASKED[0] = ASKED[0] | {"question": f"Is {HOSTILE} worth 10?", "operation": "<b>a+b</b>"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Of 60 problems: digits get 0 to 29 right, agg-before 0 to 35 but not 3, aux-soft with seed 2 alone."""
+    fixed = right_up_to(ASKED, 36)
+    fixed[3] = HOSTILE
+    answers = {
+        "digits": {1: right_up_to(ASKED, 30), 2: right_up_to(ASKED, 32)},
+        "agg-before": {1: fixed, 2: right_up_to(ASKED, 33)},
+        "aux-soft": {2: right_up_to(ASKED, 20, wrong="")},
+    }
+    return make_experiment(tmp_path_factory.mktemp("runs") / "first", answers, ASKED)
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory):
+    asked = [each | {"question": None} for name in ("Original", "1000+") for each in problems(10, f"fermat:{name}")]
+    answers = {"digits": {42: right_up_to(asked, 9)}, "pause": {42: right_up_to(asked, 4)}}
+    return make_experiment(
+        tmp_path_factory.mktemp("more") / "<i>second", answers, asked, model="<u>mine", train="fermat-templates:train"
+    )
+
+
+@pytest.fixture(scope="module")
+def page(folder, second):
+    return write_report([folder, second])
+
+
+class Reader(HTMLParser):
+    """The elements of a page, and what stands in its data."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.data, self.inside, self.links = [], "", None, []
+        self.feed(text)
+
+    def handle_starttag(self, name, attributes):
+        self.tags.append(name)
+        self.inside = dict(attributes).get("id") if name == "script" else self.inside
+        self.links += [value for key, value in attributes if key in ("src", "href", "srcset", "action", "data")]
+
+    def handle_endtag(self, name):
+        self.inside = None
+
+    def handle_data(self, text):
+        if self.inside == "data":
+            self.data += text
+
+
+def test_the_page_is_one_file_that_fetches_nothing(page, folder):
+    assert page == folder / "report.html"
+    found = Reader(page.read_text())
+    assert all(link.startswith("#") for link in found.links) and not {"link", "img", "iframe"} & set(found.tags)
+    assert "http" not in re.sub(r"http-equiv", "", page.read_text()), "no address at all"
+    assert "default-src 'none'" in page.read_text() and found.tags.count("script") == 2
+
+
+def test_hostile_text_stays_text(page):
+    text = page.read_text()
+    assert "<img" not in text and "<i>second" not in text and "<u>mine" not in text and "<b>a+b" not in text
+    found = json.loads(Reader(text).data)
+    assert found[0]["questions"][0] == f"Is {HOSTILE} worth 10?" and found[0]["runs"][2]["texts"][3] == HOSTILE
+    assert html.escape("<i>second") in text
+
+
+def test_json_in_a_script_cannot_end_it():
+    made = as_script({"a": f"{HOSTILE} & \u2028", "<": ">"})
+    assert not set("<>&\u2028") & set(made) and json.loads(made) == {"a": f"{HOSTILE} & \u2028", "<": ">"}
+
+
+def test_markup_escapes_all_that_is_not_markup():
+    assert tag("a", "<", tag("b", "&"), None, title='"<', hidden=True, id=None) == (
+        '<a title="&quot;&lt;" hidden>&lt;<b>&amp;</b></a>'
+    )
+    assert join("<", tag("i")) == "&lt;<i></i>"
+
+
+def test_tables_conclusion_facts_and_what_is_missing(page):
+    text = page.read_text()
+    first, other = text.split('id="e1"')
+    assert 'class="baseline"><th scope="row" title="each number' in first and ">51.7" in first
+    assert "the paper&#x27;s published figures for this model" in first and ">23.0<" in first
+    assert "paper&#x27;s published" not in other.split('id="predictions"')[0], "another model"
+    assert "aux-soft-1: not begun" in first and "ababababab" in first and "On mawps:test, " in first
+    assert '<td class="gain large best edge"' in first and "trained once" in other
+    assert "mean over sets" in other and text.count("<caption>") == 4
+
+
+def test_a_cell_without_a_record_is_empty(page):
+    rows = re.findall(r'<tr class="paper">.*?</tr>', page.read_text())
+    assert rows and all("<td></td>" in row for row in rows), "the paper has no operations on MAWPS"
+    assert not re.search(r">(nan|None|inf)<", page.read_text())
+
+
+def test_charts_have_both_loss_parts_lengths_places_and_operations(page):
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", page.read_text().split('id="e1"')[0])
+    points = ["Accuracy by length", "Right digits by place", "Accuracy by operation"]
+    assert captions == [*points, "Cross-entropy", "Auxiliary loss"]
+
+
+def test_every_method_has_a_colour_of_its_own():
+    colours = [method_class(name) for name in METHODS]
+    style = page_module._read("page.css")
+    assert len(set(colours)) == len(METHODS) and all(
+        f".{name} {{" in style and f"--{name}: " in style for name in colours
+    )
+
+
+def test_breakdowns_by_hand(folder):
+    lengths, places, operations = break_down(load_experiment(folder))
+    assert lengths.categories == ("2", "3", "4") and sum(lengths.counts) == 60
+    right = [int(each["answer"][:-2] != "" and len(each["answer"]) == 4) for each in ASKED]
+    rate = sum(right[:20]) / sum(right)
+    assert lengths.scores["aux-soft"][0].value == pytest.approx(rate)
+    assert places.categories == ("1", "2", "3", "4") and places.scores["aux-soft"][0].value == pytest.approx(20 / 60)
+    assert set(operations.categories) == {"a+b", "a-b", "a*b", "a/b", "<b>a+b</b>"}
+    assert [answer_length(read_answer(gold, "")) for gold in ("7.0", "0.25", "-12.50", "Not commutable", "1" * 30)] == [
+        1, 3, 3, None, LONGEST,
+    ]  # fmt: skip
+
+
+def test_curves_take_each_part_from_where_it_is_logged(tmp_path):
+    losses = [
+        {"step": 1, "loss": 5.0},
+        {"step": 2, "loss": "inf"},
+        {"step": 2, "eval_loss": 1.0},
+        {"step": 3, "loss": 1.0},
+    ]
+    texts = {1: right_up_to(ASKED, 3), 2: right_up_to(ASKED, 4)}
+    found = loss_curves(load_experiment(make_experiment(tmp_path / "a", {"digits": texts}, ASKED, losses=losses)))
+    (entropy,) = found
+    assert entropy.means == {"digits": [(1, 5.0), (3, 1.0)]} and len(entropy.seeds["digits"]) == 2
+    losses = [{"step": step, "loss": 9.0, "ce": float(step), "aux": -1.0} for step in range(1, 500)]
+    found = loss_curves(load_experiment(make_experiment(tmp_path / "b", {"aux-soft": texts}, ASKED, losses=losses)))
+    assert [each.title for each in found] == ["Cross-entropy", "Auxiliary loss"]
+    assert found[0].means["aux-soft"][0] == (1, 1.0) and found[0].means["aux-soft"][-1] == (499, 499.0)
+    assert len(found[1].means["aux-soft"]) <= 121, "more than a screen shows"
+
+
+def test_a_run_of_one_step_and_one_method_has_a_page_too(tmp_path):
+    folder = make_experiment(tmp_path, {"pause": {1: right_up_to(ASKED, 0)}}, ASKED, losses=[{"step": 1, "loss": 2.0}])
+    text = write_report([folder], tmp_path / "deep" / "page.html").read_text()
+    assert "there is nothing to compare pause with" in text and "nan" not in text.lower().replace("nanoseconds", "")
+
+
+def test_predictions_beyond_what_a_page_holds_are_those_of_later_seeds(folder, monkeypatch):
+    monkeypatch.setattr(page_module, "MOST_PREDICTIONS", 200)
+    data = json.loads(Reader(page_module.make_page([load_experiment(folder)])).data)[0]
+    assert {run["seed"] for run in data["runs"]} == {1} and data["unlisted"] == 3
+
+
+def test_folders_of_one_name_are_told_apart(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "other" / "first")
+    found = load_experiments([folder, tmp_path / "other" / "first"])
+    assert [each.name for each in found] == [f"{folder.parent.name}/first", "other/first"]
+    with pytest.raises(DataError, match="twice"):
+        load_experiments([folder, folder])
+
+
+def test_a_page_of_signed_errors_is_refused_and_nothing_is_written(folder, tmp_path):
+    with pytest.raises(ConfigError, match="log_error is no percentage"):
+        write_report([folder], tmp_path / "page.html", metrics=["log_error"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command(folder, second, tmp_path, capsys):
+    assert main(["report", str(folder), "--out", str(tmp_path / "a.html")]) == 0
+    assert "a.html: 0." in capsys.readouterr().out and (tmp_path / "a.html").exists()
+    assert main(["report", str(folder), str(second), "--format", "markdown", "--baseline", "digits"]) == 0
+    assert capsys.readouterr().out.count("| --- |") == 4
+    flags = ["--format", "csv", "--metric", "accuracy_exact", "--out", str(tmp_path / "a.csv")]
+    assert main(["report", str(folder), *flags]) == 0
+    assert (tmp_path / "a.csv").read_text().count("accuracy_exact") == 3 * 6
+    assert main(["report", str(folder), "--format", "markdown", "--brief"]) == 0
+    assert "a-b" not in capsys.readouterr().out
+    assert main(["report", str(folder), "--brief"]) == 1 and "--brief is for tables" in capsys.readouterr().err
+    assert main(["report", str(folder), "--format", "latex"]) == 0 and "tabular" in capsys.readouterr().out
+    assert main(["report", str(folder), "--format", "terminal"]) == 0 and "On mawps:test" in capsys.readouterr().out
+    page = tmp_path / "README.md"
+    page.write_text("above\n<!-- results -->\nolder tables\n<!-- end of results -->\nbelow\n")
+    written = []
+    for _ in range(2):
+        assert main(["report", str(folder), "--format", "markdown", "--into", str(page)]) == 0
+        written.append(page.read_text())
+    assert written[0] == written[1] and "older tables" not in written[0] and "| MAWPS" in written[0]
+    assert written[0].startswith("above\n<!-- results -->\n\n") and written[0].endswith("below\n")
+    page.write_text("no marks")
+    assert main(["report", str(folder), "--format", "markdown", "--into", str(page)]) == 1
+    assert "has no place for tables" in capsys.readouterr().err and page.read_text() == "no marks"
+    assert main(["report", str(tmp_path / "none")]) == 1 and "no folder" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def browse(page, tmp_path_factory):
+    """The page as Chromium has it once its script has run, with the filters of an address."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium, chromium-browser or google-chrome here: install one to test the page in a browser")
+
+    def view(place="", *flags, clicks=None):
+        shown = page
+        if clicks is not None:  # a user's hand: a second script, which the page's own policy would not let in
+            policy = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
+            shown = tmp_path_factory.mktemp("clicked") / "page.html"
+            text = policy.sub("", page.read_text(encoding="utf-8"))
+            shown.write_text(text.replace("</body>", f"<script>{clicks}</script></body>"), encoding="utf-8")
+        quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000"]
+        quiet.append(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
+        done = subprocess.run(
+            [CHROMIUM, *quiet, *flags, "--dump-dom", f"{shown.as_uri()}{place}"],
+            capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+        return done.stdout
+
+    return view
+
+
+def listed(dom):
+    count = re.search(r'<p id="count"[^>]*>(.*?)</p>', dom).group(1)
+    return count, re.findall(r'<p class="question">(.*?)</p>', dom)
+
+
+def test_the_browser_lists_problems_as_text(browse):
+    dom = browse()
+    count, questions = listed(dom)
+    assert count == "60 of 60 problems." and len(questions) == 20 and "page 1 of 3" in dom
+    assert "<img" not in dom and "<title>placevalue: first, &lt;i&gt;second</title>" in dom
+    assert questions[0] == f"Is {html.escape(HOSTILE, quote=False)} worth 10?"
+
+
+def test_a_link_gives_the_same_view_again(browse):
+    count, questions = listed(browse("#predictions&experiment=first&method=agg-before&seed=1&outcome=fixed"))
+    assert count == "6 of 60 problems; against digits, agg-before fixed 6 and broke 1."
+    assert questions == [f"What do {index} and {index} make?" for index in range(30, 36)]
+    count, questions = listed(browse("#predictions&experiment=first&method=agg-before&seed=1&outcome=broken"))
+    assert count.startswith("1 of 60") and questions == ["What do 3 and 3 make?"]
+
+
+def test_answers_of_all_seeds_stand_together(browse):
+    dom = browse("#predictions&text=What+do+31+and".replace("+", "%20"))
+    assert listed(dom)[0].startswith("1 of 60")
+    chips = [
+        re.sub(r"<[^>]+>", " ", chip).split()
+        for chip in re.findall(r'<span class="answer .*?(?=<span class="answer|</div>)', dom)
+    ]
+    gold = ASKED[31]["answer"]
+    assert chips[0][-4:] == ["digits", "nothing", gold, "1/2"], "the seeds differ: the wrong one said the word nothing"
+    assert chips[1][-5:] == ["agg-before", gold, "2/2", "fixed", "1"]
+    assert chips[2][-3:] == ["aux-soft", "nothing", "broken"], "it wrote nothing, and digits had it with this seed"
+
+
+def test_the_other_filters(browse):
+    assert listed(browse("#predictions&method=digits&seed=2&outcome=wrong&operation=a-b"))[0].startswith("7 of 60")
+    dom = browse("#predictions&experiment=first&page=3&operation=no-such&seed=9")
+    assert "page 3 of 3" in dom and listed(dom)[0] == "60 of 60 problems.", "what is unknown is left out"
+    other = "#predictions&experiment=" + "%3Ci%3Esecond" + "&set=fermat%3A1000%2B"
+    count, questions = listed(browse(other))
+    assert count.startswith("10 of 20") and questions[0] == "fermat:1000+:0", "no question: its id stands for it"
+    assert listed(browse("#predictions&text=onerror"))[0].startswith("2 of 60")
+
+
+def test_dark_by_address_and_nothing_is_fetched(browse):
+    dom = browse("#e0&theme=dark", "--host-resolver-rules=MAP * ~NOTFOUND")
+    assert re.search(r'<html[^>]*data-theme="dark"', dom) and listed(dom)[0].startswith("60 of 60")
+
+
+def test_clicks_turn_pages_filter_and_reset(browse):
+    choose = """
+        const field = (name) => document.getElementById("filters").elements[name];
+        const choose = (name, value) => {
+            field(name).value = value; field(name).dispatchEvent(new Event("input", { bubbles: true }));
+        };
+    """
+    dom = browse(clicks="document.getElementById('next').click();" * 2)
+    assert "page 3 of 3" in dom and re.search(r'<button id="next"[^>]*disabled', dom)
+    assert "page 2 of 3" in browse("#predictions&page=3", clicks="document.getElementById('previous').click();")
+    picked = choose + "choose('method', 'agg-before'); choose('seed', '1'); choose('outcome', 'fixed');"
+    address = "document.title = location.hash;"
+    dom = browse("#predictions&page=2", clicks=picked + address)
+    count, questions = listed(dom)
+    assert count == "6 of 60 problems; against digits, agg-before fixed 6 and broke 1." and len(questions) == 6
+    assert "<title>#predictions&amp;experiment=first&amp;method=agg-before&amp;seed=1&amp;outcome=fixed</title>" in dom
+    undone = browse(clicks=picked + "document.querySelector('[type=reset]').click();")
+    assert listed(undone)[0] == "60 of 60 problems."
+    other = choose + "choose('method', 'agg-before'); choose('experiment', '<i>second');"
+    assert listed(browse(clicks=other))[0] == "20 of 20 problems."
+
+
+def test_clicks_change_the_theme_and_hide_a_method(browse):
+    theme = "document.getElementById('theme').click();"
+    assert re.search(r'<html[^>]*data-theme="light"', browse("#e0&theme=dark", clicks=theme))
+    key = "document.querySelector('[data-key=agg-before]').click();"
+    told = "document.title = [...document.querySelectorAll('.hidden')].map((mark) => mark.dataset.method).join(' ');"
+    hidden = [re.search("<title>(.*?)</title>", browse(clicks=key * times + told)).group(1) for times in (1, 2)]
+    assert set(hidden[0].split()) == {"agg-before"} and hidden[1] == ""

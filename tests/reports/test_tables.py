@@ -1,0 +1,156 @@
+import csv
+import io
+
+import pytest
+from rich.console import Console
+
+from experiment_folders import make_experiment, problems, right_up_to
+from placevalue.common.errors import ConfigError
+from placevalue.data import PAPER_SETS
+from placevalue.evaluation.metrics import METRICS
+from placevalue.reports.paper_results import METHODS, MODELS, SETS, TABLES, paper_tables, published_rows
+from placevalue.reports.results import load_experiment
+from placevalue.reports.summary import Column, conclusion, summarise
+from placevalue.reports.tables import (
+    LEGEND,
+    PERCENTAGES,
+    duration,
+    make_table,
+    terminal_table,
+    to_csv,
+    to_latex,
+    to_markdown,
+    without_operations,
+)
+
+ASKED = problems(100)
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory):
+    answers = {
+        "untouched": {1: right_up_to(ASKED, 20), 2: right_up_to(ASKED, 22)},
+        "digits": {1: right_up_to(ASKED, 40), 2: right_up_to(ASKED, 42)},
+        "agg-before": {1: right_up_to(ASKED, 41), 2: right_up_to(ASKED, 42)},
+        "pause": {1: None, 2: right_up_to(ASKED, 42)},
+        "aux-hard": {3: right_up_to(ASKED, 50)},
+    }
+    return load_experiment(make_experiment(tmp_path_factory.mktemp("a") / "mine", answers, ASKED))
+
+
+def entries(table, label):
+    (line,) = [line for line in table.lines if line.label == label]
+    return dict(zip(table.headers, line.entries, strict=True))
+
+
+def test_the_baseline_is_absolute_and_the_rest_are_signed_changes(experiment):
+    table = make_table(summarise(experiment))
+    assert table.headers == ("MAWPS", "a*b", "a+b", "a-b", "a/b") and table.lines[0].label == "digits"
+    assert entries(table, "digits")["MAWPS"].text == "41.0" and entries(table, "digits")["MAWPS"].tone == "plain"
+    before, untouched = entries(table, "agg-before")["MAWPS"], entries(table, "untouched")["MAWPS"]
+    assert (before.text, before.tone, before.large, before.mark) == ("+0.5", "gain", False, "")
+    assert (untouched.text, untouched.tone, untouched.large, untouched.mark) == ("−20.0", "loss", True, "‡")
+    assert entries(table, "pause")["MAWPS"].text == "0.0" and entries(table, "pause")["MAWPS"].tone == "plain"
+    alone = entries(table, "aux-hard")["MAWPS"]
+    assert alone.text == "(50.0)" and alone.best and "no seed in common" in alone.about
+    assert table.lines[0].time == "60 s" and table.lines[0].seeds == "2"
+
+
+def test_error_rates_are_coloured_the_other_way_round(experiment):
+    cell = entries(make_table(summarise(experiment, metric="cer_written")), "untouched")["MAWPS"]
+    assert cell.text.startswith("+") and cell.tone == "loss" and cell.large
+
+
+def test_the_papers_figures_stand_below_where_the_model_is_the_same(experiment, tmp_path):
+    table = make_table(summarise(experiment))
+    theirs = [line for line in table.lines if line.group == "paper"]
+    assert [line.label for line in theirs] == list(METHODS.values())
+    assert theirs[0].entries[0].text == "23.0" and theirs[0].entries[1] is None, "its operations are FERMAT's"
+    other = make_experiment(tmp_path, {"digits": {1: right_up_to(ASKED, 3)}}, ASKED, model="a/b")
+    assert all(line.group != "paper" for line in make_table(summarise(load_experiment(other))).lines)
+
+
+def test_every_name_of_the_paper_is_matched():
+    for metric, names in TABLES.items():
+        tables = [paper_tables()[name] for name in names]
+        for model in MODELS.values():
+            rows = {row for table in tables for row in table[model]}
+            assert rows <= set(METHODS.values()) and (metric == "cer_written" or rows == set(METHODS.values()))
+            columns = set(tables[0][model]["Digits"])
+            assert columns == {*SETS.values(), "a+b", "a-b", "a*b", "a/b"}
+    assert list(SETS) == ["mawps:test", *(f"fermat:{name}" for name in PAPER_SETS)]
+
+
+def test_the_papers_operations_need_its_ten_sets():
+    ten = tuple(Column("set", name, 1111) for name in SETS if name != "mawps:test")
+    rest = (Column("mean", "mean over sets", 10), Column("operation", "a+b", 1540))
+    digits = published_rows("facebook/bart-base", "accuracy_paper", ten + rest)[0]
+    assert digits.figures[-1] == 40.91 and digits.figures[-2] == pytest.approx(sum(digits.figures[:10]) / 10)
+    assert published_rows("facebook/bart-base", "accuracy_paper", ten[1:] + rest)[0].figures[-1] is None
+    assert published_rows("facebook/bart-base", "no_number", ten) == []
+
+
+def test_terminal(experiment):
+    console = Console(width=140, record=True, color_system="truecolor", force_terminal=True)
+    console.print(terminal_table(make_table(summarise(experiment))))
+    text = console.export_text(clear=False)
+    assert "−20.0‡" in text and "paper: [AGG] + Digits" in text and "n=100" in text and "2 seeds" in text
+    assert "color: #800000; text-decoration-color: #800000; font-weight: bold" in console.export_html()
+
+
+def test_markdown(experiment):
+    text = to_markdown([make_table(summarise(experiment, metric=name)) for name in ("accuracy_paper", "cer_written")])
+    assert "| digits | 41.0 [" in text and "| **(50.0)** |" in text and "| paper: Digits | 23.0 |  |" in text
+    assert "paper: \\[AGG\\] + Digits" in text and text.count("| --- |") == 2 and "Holm" in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
+
+
+def test_markdown_says_what_may_be_concluded(experiment):
+    summary = summarise(experiment)
+    assert conclusion(summary) in to_markdown([make_table(summary)]).replace("\\", "")
+
+
+def test_a_brief_table_has_no_operations(experiment):
+    table = make_table(summarise(experiment))
+    brief = without_operations(table)
+    kept = [kind for kind in table.kinds if kind != "operation"]
+    assert brief.kinds == tuple(kept) and len(kept) < len(table.kinds) and len(brief.counts) == len(kept)
+    found = dict(zip(table.headers, table.lines[1].entries, strict=True))
+    assert [found[header] for header in brief.headers] == list(brief.lines[1].entries)
+
+
+def test_latex(experiment):
+    text = to_latex([make_table(summarise(experiment))])
+    assert r"\cellcolor[HTML]{EF8A62}$-$20.0\textsuperscript{\ddag}" in text and r"\textbf{(50.0)}" in text
+    assert text.count("{") == text.count("}") and "95\\%" in text and "−" not in text
+    body = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert len({line.count(" & ") for line in body}) == 1
+
+
+def test_csv(experiment):
+    rows = list(csv.DictReader(io.StringIO(to_csv([summarise(experiment)]))))
+    assert len(rows) == 5 * 5
+    found = {(row["method"], row["column"]): row for row in rows}
+    assert float(found["untouched", "mawps:test"]["change"]) == pytest.approx(-0.2)
+    assert found["digits", "mawps:test"]["change"] == "" and found["aux-hard", "mawps:test"]["p"] == ""
+
+
+def test_what_is_no_percentage_is_refused(experiment):
+    with pytest.raises(ConfigError, match="log_error is no percentage"):
+        make_table(summarise(experiment, metric="log_error"))
+    assert all(METRICS[name].direction in ("higher", "lower") for name in PERCENTAGES)
+
+
+def test_csv_marks_what_is_closest_to_zero(tmp_path):
+    asked = problems(4)
+    factors = {"digits": 0.5, "pause": 0.9, "untouched": 3}
+    texts = {name: {1: [str(float(each["answer"]) * times) for each in asked]} for name, times in factors.items()}
+    summary = summarise(load_experiment(make_experiment(tmp_path, texts, asked)), metric="log_error")
+    rows = csv.DictReader(io.StringIO(to_csv([summary])))
+    assert {row["method"] for row in rows if row["best"] == "1"} == {"pause"}
+
+
+def test_durations():
+    assert [duration(each) for each in (59.6, 600, 7300)] == ["60 s", "10 min", "2.0 h"]
+    assert "Holm" in LEGEND

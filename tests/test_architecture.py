@@ -1,0 +1,109 @@
+"""The shape of the project: rooms import only from above themselves, and what the README says works."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import placevalue
+import placevalue.data
+from zoo import build
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "placevalue"
+
+
+def rooms():
+    """The order of the rooms, from the map in CONTRIBUTING.md; a room of rooms is `data/`, those in it `data/files`."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    return re.findall(r"^    ([a-z0-9_/]+/(?= )|[a-z0-9_/]+(?=\.py ))", text, re.MULTILINE)
+
+
+def source(room):
+    return SOURCE / (f"{room}__init__.py" if room.endswith("/") else f"{room}.py")
+
+
+def imported(room):
+    """The rooms that a room imports from."""
+    tree = ast.parse(source(room).read_text())
+    named = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    paths = [name.removeprefix("placevalue.").replace(".", "/") for name in named if name.startswith("placevalue.")]
+    return [f"{path}/" if (SOURCE / path).is_dir() else path for path in paths]
+
+
+def test_the_map_names_every_room():
+    found = [path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py"]
+    assert sorted(source(room) for room in rooms()) == sorted(found)
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_a_room_imports_only_from_above_itself(room):
+    for other in imported(room):
+        assert rooms().index(other) < rooms().index(room), f"{room} imports {other}"
+
+
+def test_no_public_function_shares_its_name_with_a_room():
+    names = {room.strip("/").rpartition("/")[2] for room in rooms()}
+    for package in (placevalue, placevalue.data):
+        assert not names & set(package.__all__)
+        assert all(hasattr(package, name) for name in package.__all__)
+
+
+def test_importing_sets_no_logging_seed_or_warning_filter():
+    code = (
+        "import logging, warnings, torch, transformers; from transformers import PreTrainedModel, TrainerCallback;"
+        "state = lambda: (torch.initial_seed(), len(logging.root.handlers), list(warnings.filters));"
+        "before = state(); import placevalue, placevalue.cli.main; assert state() == before"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_extras_are_imported_only_where_they_are_used(room):
+    core = {"torch", "transformers", "tokenizers", "safetensors", "numpy", "placevalue"}
+    for node in ast.parse(source(room).read_text()).body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        for name in names:
+            top = name.partition(".")[0]
+            assert top in core or top in sys.stdlib_module_names, f"{room} imports {name}"
+
+
+def code_blocks():
+    """Every Python block of the README and the docs, by where it stands."""
+    blocks = {}
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for index, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)):
+            blocks[f"{path.name}-{index}"] = block
+    return blocks
+
+
+@pytest.mark.parametrize("name", code_blocks())
+def test_every_documented_block_runs(name, tmp_path, monkeypatch):
+    """Each on its own, with small local models under the names that the documents use."""
+    known = set(placevalue.AGGREGATIONS)
+    monkeypatch.chdir(tmp_path)
+    for hub_name, small in (("google/flan-t5-base", "t5-flan"), ("HuggingFaceTB/SmolLM2-135M", "llama")):
+        model, base = build(small)
+        model.save_pretrained(tmp_path / hub_name)
+        base.save_pretrained(tmp_path / hub_name)
+    space = {"questions": [f"{i} and {i} more?" for i in range(8)], "answers": [str(2 * i) for i in range(8)]}
+    exec(compile(code_blocks()[name], name, "exec"), space)
+    for mine in set(placevalue.AGGREGATIONS) - known:
+        del placevalue.AGGREGATIONS[mine]
+
+
+def test_what_the_readme_says_of_make_is_there():
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for target in re.findall(r"`make ([a-z-]+)`", (ROOT / "README.md").read_text()):
+        assert target in targets
+
+
+def test_versions_agree():
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"## {placevalue.__version__}" in changelog and f"version: {placevalue.__version__}" in citation
