@@ -1,4 +1,4 @@
-"""The shape of the project: rooms import only from above themselves, and what the README says works."""
+"""The shape of the project: modules import only from above themselves, and what the README says works."""
 
 import ast
 import re
@@ -16,37 +16,49 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "placevalue"
 
 
-def rooms():
-    """The order of the rooms, from the map in CONTRIBUTING.md; a room of rooms is `data/`, those in it `data/files`."""
+def modules():
+    """The modules in the order of the map in CONTRIBUTING.md, as `common/errors`."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    return re.findall(r"^    ([a-z0-9_/]+/(?= )|[a-z0-9_/]+(?=\.py ))", text, re.MULTILINE)
+    found, package = [], ""
+    for indent, name in re.findall(r"^    (  )?([a-z0-9_]+/|[a-z0-9_]+\.py)", text, re.MULTILINE):
+        if indent:
+            found.append(f"{package}/{name.removesuffix('.py')}")
+        else:
+            package = name.strip("/")
+    return found
 
 
-def source(room):
-    return SOURCE / (f"{room}__init__.py" if room.endswith("/") else f"{room}.py")
+def source(module):
+    return SOURCE / f"{module}.py"
 
 
-def imported(room):
-    """The rooms that a room imports from."""
-    tree = ast.parse(source(room).read_text())
+def imported(module):
+    """The modules that a module imports from; of a package's own exports, the package's last module."""
+    tree = ast.parse(source(module).read_text())
     named = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
     paths = [name.removeprefix("placevalue.").replace(".", "/") for name in named if name.startswith("placevalue.")]
-    return [f"{path}/" if (SOURCE / path).is_dir() else path for path in paths]
+    last = {name.partition("/")[0]: name for name in modules()}
+    return [last.get(path, path) for path in paths]
 
 
-def test_the_map_names_every_room():
-    found = [path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py"]
-    assert sorted(source(room) for room in rooms()) == sorted(found)
+def test_the_map_names_every_module():
+    found = [path for path in SOURCE.rglob("*.py") if path.name != "__init__.py"]
+    assert sorted(source(module) for module in modules()) == sorted(found)
 
 
-@pytest.mark.parametrize("room", rooms())
-def test_a_room_imports_only_from_above_itself(room):
-    for other in imported(room):
-        assert rooms().index(other) < rooms().index(room), f"{room} imports {other}"
+def test_the_listing_is_short():
+    assert len([path for path in SOURCE.iterdir() if path.name != "__pycache__"]) <= 12
 
 
-def test_no_public_function_shares_its_name_with_a_room():
-    names = {room.strip("/").rpartition("/")[2] for room in rooms()}
+@pytest.mark.parametrize("module", modules())
+def test_a_module_imports_only_from_above_itself(module):
+    order = modules()
+    for other in imported(module):
+        assert order.index(other) < order.index(module), f"{module} imports {other}"
+
+
+def test_no_public_function_shares_its_name_with_a_package():
+    names = {module.partition("/")[0] for module in modules()} | {"problem", "files"}
     for package in (placevalue, placevalue.data):
         assert not names & set(package.__all__)
         assert all(hasattr(package, name) for name in package.__all__)
@@ -62,15 +74,15 @@ def test_importing_sets_no_logging_seed_or_warning_filter():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("room", rooms())
-def test_extras_are_imported_only_where_they_are_used(room):
+@pytest.mark.parametrize("module", modules())
+def test_extras_are_imported_only_where_they_are_used(module):
     core = {"torch", "transformers", "tokenizers", "safetensors", "numpy", "placevalue"}
-    for node in ast.parse(source(room).read_text()).body:
+    for node in ast.parse(source(module).read_text()).body:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         for name in names:
             top = name.partition(".")[0]
-            assert top in core or top in sys.stdlib_module_names, f"{room} imports {name}"
+            assert top in core or top in sys.stdlib_module_names, f"{module} imports {name}"
 
 
 def code_blocks():

@@ -9,7 +9,7 @@ from placevalue.cli.report import BEGIN, END
 from placevalue.common.hub import BUNDLED_FOLDER, TINY
 from placevalue.common.records import SweepRecord, TrainRecord, read_record
 from placevalue.experiments.recipe import read_recipe
-from placevalue.experiments.reproduce import plan_experiment
+from placevalue.experiments.runner import plan_experiment
 from placevalue.reports.results import load_experiment, load_experiments
 from placevalue.reports.summary import summarise
 from placevalue.reports.tables import make_table, to_markdown, without_operations

@@ -1,49 +1,75 @@
 """placevalue teaches any Hugging Face language model what a number is worth."""
 
-from placevalue.common.errors import PlacevalueError
-from placevalue.evaluation.metrics import METRICS
-from placevalue.evaluation.scoring import evaluate
-from placevalue.experiments.predict import generate
-from placevalue.loss.aggregation_loss import AggregationLoss
-from placevalue.loss.trainers import AggregationLossMixin, log_parts
-from placevalue.modeling.attach import RequireAttached, attach, check_attached, detach, is_attached
-from placevalue.modeling.checkpoints import from_pretrained, load_number_tokenizer, save_pretrained
-from placevalue.modeling.peft_support import trainable_tokens
-from placevalue.numbers.aggregation import AGGREGATIONS, per_number, place_weights
-from placevalue.numbers.neighbours import neighbourhood_f1
-from placevalue.numbers.numerals import PATTERNS, Numeral, find_numerals
-from placevalue.tokenizer.encoding import encode_pairs, encode_questions, encode_texts
-from placevalue.tokenizer.tokenizer import marker_ids, number_tokenizer
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from placevalue.common.moved import find_moved_modules
+
+if TYPE_CHECKING:
+    from placevalue import data
+    from placevalue.common.errors import PlacevalueError
+    from placevalue.evaluation.metrics import METRICS
+    from placevalue.evaluation.scoring import evaluate
+    from placevalue.experiments.methods import METHODS
+    from placevalue.experiments.predict import generate, predict
+    from placevalue.experiments.recipe import read_recipe
+    from placevalue.experiments.runner import reproduce
+    from placevalue.experiments.sweep import sweep
+    from placevalue.experiments.train import train
+    from placevalue.loss.aggregation_loss import AggregationLoss
+    from placevalue.loss.trainers import AggregationLossMixin, log_parts
+    from placevalue.modeling.attach import RequireAttached, attach, check_attached, detach, is_attached
+    from placevalue.modeling.checkpoints import from_pretrained, load_number_tokenizer, save_pretrained
+    from placevalue.modeling.peft_support import trainable_tokens
+    from placevalue.numbers.aggregation import AGGREGATIONS, per_number, place_weights
+    from placevalue.numbers.config import NumberConfig
+    from placevalue.numbers.neighbours import neighbourhood_f1
+    from placevalue.numbers.numerals import PATTERNS, Numeral, find_numerals
+    from placevalue.reports.page import report
+    from placevalue.tokenizer.encoding import encode_pairs, encode_questions, encode_texts
+    from placevalue.tokenizer.tokenizer import marker_ids, number_tokenizer
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "AGGREGATIONS",
-    "METRICS",
-    "PATTERNS",
-    "AggregationLoss",
-    "AggregationLossMixin",
-    "Numeral",
-    "PlacevalueError",
-    "RequireAttached",
-    "attach",
-    "check_attached",
-    "detach",
-    "encode_pairs",
-    "encode_questions",
-    "encode_texts",
-    "evaluate",
-    "find_numerals",
-    "from_pretrained",
-    "generate",
-    "is_attached",
-    "load_number_tokenizer",
-    "log_parts",
-    "marker_ids",
-    "neighbourhood_f1",
-    "number_tokenizer",
-    "per_number",
-    "place_weights",
-    "save_pretrained",
-    "trainable_tokens",
-]
+_MODULES = {
+    "common.errors": ("PlacevalueError",),
+    "numbers.config": ("NumberConfig",),
+    "numbers.numerals": ("PATTERNS", "Numeral", "find_numerals"),
+    "numbers.aggregation": ("AGGREGATIONS", "per_number", "place_weights"),
+    "numbers.neighbours": ("neighbourhood_f1",),
+    "tokenizer.tokenizer": ("marker_ids", "number_tokenizer"),
+    "tokenizer.encoding": ("encode_pairs", "encode_questions", "encode_texts"),
+    "modeling.peft_support": ("trainable_tokens",),
+    "modeling.attach": ("RequireAttached", "attach", "check_attached", "detach", "is_attached"),
+    "modeling.checkpoints": ("from_pretrained", "load_number_tokenizer", "save_pretrained"),
+    "loss.aggregation_loss": ("AggregationLoss",),
+    "loss.trainers": ("AggregationLossMixin", "log_parts"),
+    "evaluation.metrics": ("METRICS",),
+    "evaluation.scoring": ("evaluate",),
+    "experiments.methods": ("METHODS",),
+    "experiments.recipe": ("read_recipe",),
+    "experiments.train": ("train",),
+    "experiments.predict": ("generate", "predict"),
+    "experiments.runner": ("reproduce",),
+    "experiments.sweep": ("sweep",),
+    "reports.page": ("report",),
+}
+"""Where each public name is defined; its module is imported when the name is first used."""
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = sorted(["__version__", "data", *_HOMES])
+
+find_moved_modules()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "data":
+        return import_module("placevalue.data")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'placevalue' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"placevalue.{_HOMES[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

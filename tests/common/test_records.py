@@ -216,7 +216,7 @@ def test_a_copy_inside_another_repository_has_no_commit(tmp_path, monkeypatch):
         settings = ["-c", "user.name=a", "-c", "user.email=a@b"]
         subprocess.run(["git", *settings, *arguments], cwd=at, check=True, capture_output=True)
 
-    room = tmp_path / "src" / "placevalue" / "records.py"
+    room = tmp_path / "src" / "placevalue" / "common" / "records.py"
     room.parent.mkdir(parents=True)
     room.write_text("")
     monkeypatch.setattr(records, "__file__", str(room))
@@ -230,7 +230,7 @@ def test_a_copy_inside_another_repository_has_no_commit(tmp_path, monkeypatch):
     assert git_state()["dirty"] is False
     (tmp_path / "new.py").write_text("")
     assert git_state()["dirty"] is True
-    installed = tmp_path / ".venv" / "lib" / "placevalue" / "records.py"
+    installed = tmp_path / ".venv" / "lib" / "placevalue" / "common" / "records.py"
     installed.parent.mkdir(parents=True)
     monkeypatch.setattr(records, "__file__", str(installed))
     assert git_state() == {}

@@ -27,12 +27,12 @@ from placevalue.data import (
     corpus_licence,
     data_checksum,
     data_sources,
+    fermat_templates,
     files,
     generate_fermat,
     load_data,
     load_problems,
     read_problems,
-    templates,
     to_dataset,
     write_fermat,
 )
@@ -316,7 +316,7 @@ def test_constants_and_odd_whitespace_are_read():
     (template,) = read_templates('templates,answers,expressions\n"{a} of num1 , num12",\t( num1/100 ) * num12 - .5,x\n')
     assert template.shown == (1, 12) and template.equation == "(num1/100)*num12-.5"
     assert template.program.evaluate({1: Fraction(50), 12: Fraction(3)}) == 1
-    assert templates._with_gaps(template.question, template.shown).format(7, 8) == "{a} of 7 , 8"
+    assert fermat_templates._with_gaps(template.question, template.shown).format(7, 8) == "{a} of 7 , 8"
 
 
 def trees():
@@ -428,7 +428,7 @@ def test_another_seed_gives_other_rows_and_block_size_none(monkeypatch):
     rows = generate_fermat(config)
     other = generate_fermat(FermatConfig(size=300, dev_size=50, seed=43))
     assert not {problem.question for problem in rows["train"]} & {problem.question for problem in other["train"]}
-    monkeypatch.setattr(templates, "MOST_ROWS", 1000)
+    monkeypatch.setattr(fermat_templates, "MOST_ROWS", 1000)
     assert generate_fermat(config) == rows
 
 
@@ -440,9 +440,12 @@ def test_dev_rows_are_not_in_train(made):
 
 def test_held_out_questions_are_drawn_anew():
     template = parse_template("what is num1 and num2 ?", "num1 + num2")
-    numbers = templates.NumberClass("tiny", 0, 1, 3)
+    numbers = fermat_templates.NumberClass("tiny", 0, 1, 3)
     possible = {f"what is {a} and {b} ?" for a in (1, 2, 3) for b in (1, 2, 3)}
-    fill = lambda held_out: templates._fill(template, numbers, 50, templates._stream(1), "short", held_out)  # noqa: E731
+
+    def fill(held_out):
+        return fermat_templates._fill(template, numbers, 50, fermat_templates._stream(1), "short", held_out)
+
     assert {question for question, _, _ in fill(set())} == possible
     held_out = {"what is 1 and 2 ?", "what is 3 and 3 ?"}
     assert {question for question, _, _ in fill(held_out)} == possible - held_out
@@ -455,10 +458,10 @@ def parse_template(question, arithmetic):
 
 
 def test_a_template_without_any_answer_is_given_up(monkeypatch):
-    monkeypatch.setattr(templates, "MOST_DRAWS", 100)
+    monkeypatch.setattr(fermat_templates, "MOST_DRAWS", 100)
     template = parse_template("num1 less num1 ?", "num1 - num1")
     with pytest.raises(DataError, match="templates.csv, line 2: no answer with small integers in .* draws"):
-        templates._fill(template, number_classes("paper")[0], 3, templates._stream(1), "short", set())
+        fermat_templates._fill(template, number_classes("paper")[0], 3, fermat_templates._stream(1), "short", set())
 
 
 def decimal_text(value):
@@ -533,7 +536,7 @@ def test_the_four_classes_of_numbers_are_the_papers(made):
 
 def test_what_binary_floats_would_keep():
     """What docs/data.md says of the published script: it keeps mostly endless quotients and loses a quarter of sums."""
-    draw = lambda numbers: templates._draw(templates._stream(3), 200_000, numbers).reshape(-1, 2).tolist()  # noqa: E731
+    draw = lambda numbers: fermat_templates._draw(fermat_templates._stream(3), 200_000, numbers).reshape(-1, 2).tolist()  # noqa: E731
     _, large, _, hundredths = number_classes("script")
     kept = [Fraction(a, b) for a, b in draw(large) if len(str(a / b)) <= 15]
     endless = [value for value in kept if 10**20 % value.denominator]
@@ -544,7 +547,7 @@ def test_what_binary_floats_would_keep():
 
 @pytest.mark.parametrize("numbers", number_classes("script"), ids=lambda numbers: numbers.name)
 def test_draws_reach_every_number_evenly(numbers):
-    drawn = templates._draw(templates._stream(7), 200_000, numbers)
+    drawn = fermat_templates._draw(fermat_templates._stream(7), 200_000, numbers)
     scale = 10**numbers.decimals
     assert drawn.min() >= numbers.low and drawn.max() <= numbers.high * scale
     if not numbers.decimals:
@@ -559,7 +562,10 @@ def test_draws_reach_every_number_evenly(numbers):
 
 def test_the_way_from_bits_to_numbers_is_fixed():
     """The first draws of each class, so that a change of numpy or of ours shows here and not only in a checksum."""
-    first = [templates._draw(templates._stream(42), 6, numbers).tolist() for numbers in number_classes("script")]
+    first = [
+        fermat_templates._draw(fermat_templates._stream(42), 6, numbers).tolist()
+        for numbers in number_classes("script")
+    ]
     assert first == FIRST_DRAWS
 
 
@@ -600,7 +606,7 @@ def test_a_changed_generated_file_is_reported(tmp_path):
 def test_whoever_is_killed_while_writing_leaves_the_old_file_or_none(tmp_path):
     """The second file is never finished: the first is whole, nothing else is there, and the old record still is."""
     code = (
-        "import os, sys; from placevalue import storage; from placevalue.data import *;"
+        "import os, sys; from placevalue.common import files; from placevalue.data import *;"
         "real = os.fsync; calls = [];"
         "os.fsync = lambda handle: (calls.append(1), os._exit(9) if len(calls) == 2 else real(handle));"
         "write_fermat(FermatConfig(size=20, dev_size=5, seed=int(sys.argv[2])), sys.argv[1])"

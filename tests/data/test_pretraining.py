@@ -10,12 +10,12 @@ import pytest
 from placevalue.data import FERMAT_SETS, data_size, data_sources, load_data
 from placevalue.data.arithmetic import parse_expression
 from placevalue.data.grammar import EQUATIONS, Draw, draw_numbers, write_decimal, write_text
+from placevalue.data.leakage import check_leakage
 from placevalue.data.mawps import SPLITS
 from placevalue.data.pretraining import ROWS, SENTINELS, generate_pretraining
 from placevalue.data.problem import checksum
 from placevalue.data.vocabulary import WORDS
 from placevalue.data.wordproblems import BARE, COUNTED, MEASURED, OPENINGS
-from placevalue.evaluation.scoring import check_leakage
 
 # What the seed gives, everywhere and always: the sha256 of the first 2,000 training rows.
 TRAIN_SHA256 = "d8e4a5573a8cbfe5c3fc45a2ddc3458e0b99c4cd2b31400c0b46d8603ae4ea5f"

@@ -190,7 +190,7 @@ def test_every_metric_says_what_it_is():
     assert {metric.direction for metric in METRICS.values()} == {"higher", "lower", "zero"}
     for metric in METRICS.values():
         assert metric.description.endswith(".") and len(metric.description) < 120
-    table = (Path(__file__).parents[1] / "docs" / "evaluation.md").read_text()
+    table = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text()
     assert all(f"| `{name}` | {metric.direction} | {metric.description} |" in table for name, metric in METRICS.items())
     assert len([name for name in METRICS if name.startswith("place_")]) == PLACES
 

@@ -22,7 +22,7 @@ from placevalue.numbers.spans import Digits
 from placevalue.reports.figures import draw_all, draw_carry, markdown
 from zoo import build
 
-RESULTS = Path(__file__).parents[1] / "results" / "neighbours"
+RESULTS = Path(__file__).parents[2] / "results" / "neighbours"
 RECORDS = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*/record.json"))]
 
 

@@ -19,11 +19,12 @@ from placevalue.common.records import (
     write_record,
 )
 from placevalue.data import PAPER_SETS, load_data
+from placevalue.data.leakage import check_leakage
 from placevalue.evaluation import metrics
 from placevalue.evaluation import scoring as scoring_module
 from placevalue.evaluation import statistics as statistics_module
 from placevalue.evaluation.metrics import METRICS
-from placevalue.evaluation.scoring import check_leakage, compare, evaluate, load_predictions, problem_units
+from placevalue.evaluation.scoring import compare, evaluate, load_predictions, problem_units
 from placevalue.evaluation.statistics import bootstrap
 from placevalue.reports import scoreboards
 

@@ -22,11 +22,12 @@ from placevalue.common.errors import CheckpointError, ConfigError, DataError, Mo
 from placevalue.common.hub import load_model, load_tokenizer
 from placevalue.common.records import PredictionRecord, TrainRecord, read_predictions, read_record, record_hash
 from placevalue.data import FERMAT_SETS, PAPER_SETS, load_data
+from placevalue.data.corpora import expand_data
 from placevalue.evaluation.scoring import evaluate
 from placevalue.experiments import predict as predict_module
 from placevalue.experiments.generator import load_answerer, read_checkpoint
 from placevalue.experiments.predict import PARTIAL, generate
-from placevalue.experiments.prompts import assign_problems, expand
+from placevalue.experiments.prompts import assign_problems
 from placevalue.experiments.recipe import make_recipe
 from placevalue.experiments.run_folder import TRAINED_ON
 from placevalue.experiments.train import train
@@ -190,14 +191,14 @@ class TestRecords:
             generate(home / "bart", data, tmp_path / "out", beams=1)
 
     def test_names_for_several_sets(self):
-        assert expand(["mawps:test", "fermat", "fermat:Original"]) == [
+        assert expand_data(["mawps:test", "fermat", "fermat:Original"]) == [
             "mawps:test",
             *(f"fermat:{n}" for n in PAPER_SETS),
         ]
-        assert expand(["fermat-all"]) == [f"fermat:{name}" for name in FERMAT_SETS]
+        assert expand_data(["fermat-all"]) == [f"fermat:{name}" for name in FERMAT_SETS]
         for wrong, told in (("fermat", "put 'fermat' into a list"), ([], "names no problems")):
             with pytest.raises(ConfigError, match=told):
-                expand(wrong)
+                expand_data(wrong)
 
     def test_a_problem_stands_in_a_file_once(self, home, tmp_path):
         with pytest.raises(DataError, match="stands in mawps:test and in mawps-dedup:test: predict them into two"):

@@ -20,7 +20,7 @@ from placevalue.common.errors import ConfigError, DivergedError, PlacevalueError
 from placevalue.common.records import SweepRecord, read_record
 from placevalue.data import corpora
 from placevalue.evaluation import metrics
-from placevalue.experiments import reproduce as reproduce_module
+from placevalue.experiments import runner
 from placevalue.experiments import study as study_module
 from placevalue.experiments import sweep as sweep_module
 from placevalue.experiments import train as train_module
@@ -165,7 +165,7 @@ def test_a_grid_is_trained_scored_and_drawn_on_dev_alone(recipe, home, tmp_path,
 
     # Nothing is trained or answered again, though the weights are gone: neither by the study nor by the folders.
     times = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*/predictions/*")}
-    monkeypatch.setattr(reproduce_module, "generate", None)
+    monkeypatch.setattr(runner, "generate", None)
     assert sweep(plan, tmp_path).trials == record.trials
     (tmp_path / "study.journal").unlink()
     assert sweep(plan, tmp_path).trials == record.trials
@@ -372,7 +372,7 @@ class TestShared:
         plan = plan_sweep(recipe, [f"{CE}=0.4:0.6:0.1"], method="aux-soft", seeds=[1])
         study = open_study(str(tmp_path / "study.journal"), "sweep", plan.setup, plan.higher)
         held = claim_trial(study, plan.searches, "grid", 3, 0)
-        command = [sys.executable, "-m", "placevalue.cli.main", "sweep", str(home / "toy.yaml"), "--method", "aux-soft",
+        command = [sys.executable, "-m", "placevalue.cli", "sweep", str(home / "toy.yaml"), "--method", "aux-soft",
                    "--search", f"{CE}=0.4:0.6:0.1", "--seeds", "1", "--out", str(tmp_path)]  # fmt: skip
         source = {"PYTHONPATH": str(Path(pv.__file__).parents[1]), "OMP_NUM_THREADS": "1", "COLUMNS": "160"}
         done = subprocess.run(command, capture_output=True, text=True, env=os.environ | source, timeout=300, check=True)

@@ -364,7 +364,7 @@ def test_sharded_over_two_processes_the_loss_is_the_same(tmp_path):
     script.write_text(SHARDED)
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run(
-        [sys.executable, *launch, str(script), str(Path(__file__).parent)],
+        [sys.executable, *launch, str(script), str(Path(__file__).parents[1])],
         env=environment(),
         capture_output=True,
         text=True,
@@ -379,7 +379,7 @@ def test_accelerate_launches_it(home, tmp_path):
     (tmp_path / "r.yaml").write_text(
         f"model: {home / 't5-flan'}\ndata: {{train: {home / 'sums.csv'}}}\nmethods: [aux-soft]\n"
     )
-    launch = ["-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1", "-m", "placevalue.cli.main", "train"]
+    launch = ["-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1", "-m", "placevalue.cli", "train"]
     given = [str(tmp_path / "r.yaml"), "training.batch_size=4", "--max-steps", "2", "--out", str(tmp_path / "run")]
     subprocess.run([sys.executable, *launch, *given], env=environment(), check=True, timeout=300)
     assert read_record(tmp_path / "run" / "train.json", TrainRecord).steps == 2

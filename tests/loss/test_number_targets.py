@@ -4,9 +4,9 @@ from functools import partial
 
 import pytest
 import torch
-from test_losses import TARGETS, attached, batch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from loss.test_aggregation_loss import TARGETS, attached, batch
 from placevalue.loss.aggregation_loss import AggregationLoss
 from placevalue.loss.number_targets import LONGEST, find_numbers
 from placevalue.tokenizer.tokenizer import number_ids

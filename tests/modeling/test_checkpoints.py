@@ -2,7 +2,6 @@ import json
 
 import pytest
 import torch
-from test_integration import TEXTS, assert_same, check_rows, encode, prepared, run
 from transformers import (
     AutoModel,
     AutoModelForCausalLM,
@@ -14,6 +13,7 @@ from transformers import (
 )
 
 import placevalue as pv
+from modeling.test_attach import TEXTS, assert_same, check_rows, encode, prepared, run
 from placevalue.common.errors import AttachError, CheckpointError, ConfigError, ModelError, TokenizerError
 from zoo import CAUSAL, MODELS, build
 

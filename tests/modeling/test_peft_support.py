@@ -1,10 +1,10 @@
 import pytest
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
-from test_checkpoints import trainer
-from test_integration import TEXTS, assert_same, check_rows, encode, run
 
 import placevalue as pv
+from modeling.test_attach import TEXTS, assert_same, check_rows, encode, run
+from modeling.test_checkpoints import trainer
 from placevalue.common.errors import AttachError
 from zoo import build
 

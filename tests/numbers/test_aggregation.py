@@ -2,7 +2,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_tokenization import numbered
 
 import oracle
 from placevalue import AGGREGATIONS, per_number, place_weights
@@ -10,6 +9,7 @@ from placevalue.common.errors import ConfigError
 from placevalue.numbers.aggregation import MAX_DIGITS, find_aggregation
 from placevalue.numbers.spans import find_digits
 from placevalue.tokenizer.tokenizer import number_ids
+from tokenizer.test_tokenizer import numbered
 
 numerals = st.one_of(
     st.from_regex(r"\A[0-9]{1,7}\Z"),

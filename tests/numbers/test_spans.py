@@ -2,11 +2,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_tokenization import numbered
 
 import oracle
 from placevalue.numbers.spans import find_digits
 from placevalue.tokenizer.tokenizer import number_ids
+from tokenizer.test_tokenizer import numbered
 
 IDS = number_ids(numbered("bytes-gpt2", pattern="extended"))
 tokens = st.sampled_from([IDS.open, IDS.open, IDS.close, IDS.agg, IDS.pause, *IDS.digits, *IDS.symbols, 300, 0])  # fmt: skip

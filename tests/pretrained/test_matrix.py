@@ -4,10 +4,10 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 from real import load
-from test_integration import assert_same, check_rows, encode, run
 from transformers import AutoTokenizer, DataCollatorForSeq2Seq, DataCollatorWithPadding, Trainer, TrainingArguments
 
 import placevalue as pv
+from modeling.test_attach import assert_same, check_rows, encode, run
 
 TEXTS = ["the cat had 12 apples", "3 boys gave 4.56 of 1999 apples in room12b", "no numbers", "7", "0.5 then 123456"]
 PROBLEMS = (

@@ -10,7 +10,7 @@ from placevalue.cli.main import main
 from placevalue.common.records import ScoreRecord, TrainRecord, read_record
 from placevalue.data import load_data
 from placevalue.experiments.recipe import read_recipe
-from placevalue.experiments.reproduce import plan_experiment
+from placevalue.experiments.runner import plan_experiment
 
 pytestmark = pytest.mark.pretrained
 ROOT = Path(__file__).parents[2]

@@ -5,11 +5,11 @@ import re
 import pytest
 from hypothesis import given, settings
 from real import load_base
-from test_tokenization import CASES, expected_digits, found_spans, ids_of, mixed, plain
 from transformers import AutoTokenizer
 
 import placevalue as pv
 from placevalue.tokenizer.tokenizer import check_unchanged, number_ids
+from tokenizer.test_tokenizer import CASES, expected_digits, found_spans, ids_of, mixed, plain
 
 TEXT = "Dan had 1250 marbles in room12b, gave 3.5% to 7 friends on 2024-01-15, and kept .25 of 1,000 for himself."
 _made = {}

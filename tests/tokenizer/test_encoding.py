@@ -5,13 +5,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_tokenization import numbered
 from tokenizers import processors
 from transformers import DataCollatorForSeq2Seq
 
 import placevalue as pv
 from families import base_tokenizer
 from placevalue.common.errors import ConfigError, TokenizerError
+from tokenizer.test_tokenizer import numbered
 from zoo import build
 
 QUESTIONS, ANSWERS = ["the cat had 12 apples and 3.5", "how many?", "7"], ["15.5", "the 7 cats", "no"]

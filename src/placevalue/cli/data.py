@@ -6,18 +6,22 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from placevalue.cli.console import make_console
-from placevalue.cli.verbs import Verbs, add_verbs
 from placevalue.data import CORPORA, FermatConfig, corpus_licence, data_size, load_data, write_fermat
 
 
-def define_data(verb: argparse.ArgumentParser) -> None:
+def define(verb: argparse.ArgumentParser) -> None:
     """The flags of `data`."""
-    add_verbs(verb, "ACTION", DATA_ACTIONS)
+    actions = verb.add_subparsers(required=True, metavar="ACTION")
+    for name, (define_action, action) in ACTIONS.items():
+        about = (action.__doc__ or "").splitlines()[0]
+        parser = actions.add_parser(name, help=about, description=about)
+        parser.set_defaults(action=action)
+        define_action(parser)
 
 
-def run_data(options: argparse.Namespace) -> None:
-    """List, show and make the problems that models are trained and tested on."""
-    raise AssertionError(f"one of its actions runs instead: {options}")
+def run(options: argparse.Namespace) -> None:
+    """Run the action."""
+    options.action(options)
 
 
 def _list_data(_: argparse.Namespace) -> None:
@@ -69,8 +73,8 @@ def _make_fermat(options: argparse.Namespace) -> None:
         console.print(f"{options.out / name}: {made['rows']:,} problems", soft_wrap=True)
 
 
-DATA_ACTIONS: Verbs = {
-    "list": (lambda _: None, _list_data),
+ACTIONS = {
+    "list": (lambda _parser: None, _list_data),
     "show": (_define_show, _show_data),
     "fermat": (_define_fermat, _make_fermat),
 }

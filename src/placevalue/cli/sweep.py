@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placevalue.cli.console import make_console
-from placevalue.cli.running import define_recipe, recipe_overrides
+from placevalue.cli.recipe_flags import define_recipe, recipe_overrides
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import read_recipe, to_yaml
 from placevalue.experiments.search_space import PAPER_SEARCH, SAMPLERS, grid_points, name_values
 from placevalue.reports.scoreboards import sweep_table
+
+PLOT = "sweep.svg"
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from placevalue.experiments.sweep import SweepPlan
 
 
-def define_sweep(verb: argparse.ArgumentParser) -> None:
+def define(verb: argparse.ArgumentParser) -> None:
     """The flags of `sweep`."""
     define_recipe(verb)
     verb.add_argument("--method", choices=list(METHODS), help="the first of the recipe where none is given")
@@ -45,10 +47,11 @@ def define_sweep(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--dry-run", action="store_true", help="print what would be done and stop")
 
 
-def run_sweep(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
     """Search the best values of a recipe's fields by scores on dev; started twice, the same command splits the work."""
     console = make_console()
     from placevalue.experiments.sweep import plan_sweep, sweep
+    from placevalue.reports.figures import draw_sweep
 
     names = ("method", "seeds", "sampler", "trials", "sampler_seed", "metric")
     recipe = read_recipe(options.recipe, recipe_overrides(options))
@@ -68,6 +71,7 @@ def run_sweep(options: argparse.Namespace) -> None:
             keep_weights=options.keep_weights,
             progress=bar.show,
         )
+    draw_sweep(record, out / PLOT)
     console.print(sweep_table(record, f"{options.recipe.stem}, {plan.method}"))
     if (missing := record.planned - len(record.trials)) > 0:
         console.print(f"{missing} of {record.planned} trials are running elsewhere: start again when they are done")

@@ -24,6 +24,8 @@ from placevalue.common.validation import find_faults, plain
 _PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "peft", "accelerate", "rapidfuzz", "scipy", "optuna")
 _OUTPUTS = ("results", "benchmarks/records")
 _FAULTS_SHOWN = 8
+PREDICTIONS, PREDICTION_RECORD, SCORE_RECORD = "predictions.jsonl", "prediction.json", "score.json"
+"""What a folder of predictions holds."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +245,7 @@ def git_state() -> dict[str, Any]:
     """
     if told := os.environ.get("PLACEVALUE_COMMIT"):
         return {"commit": told}
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True)

@@ -1,12 +1,13 @@
 """All data by name: what there is, and how a recipe names it."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from placevalue.common.errors import ConfigError
 from placevalue.common.files import file_hash
-from placevalue.data.fermat import FERMAT_SETS, read_fermat
+from placevalue.data.fermat import FERMAT_SETS, PAPER_SETS, read_fermat
 from placevalue.data.fermat_templates import SOURCE, FermatConfig, generate_fermat
 from placevalue.data.files import READERS, made_from, read_bundled, read_problems
 from placevalue.data.gsm8k import read_gsm8k
@@ -37,6 +38,11 @@ CORPORA = {
     ),
     SOURCE: Corpus("FERMAT's training and dev sets, made from its templates", ("train", "dev"), "fermat", (SOURCE,)),
 }
+SHORTHANDS = {
+    "fermat": tuple(f"fermat:{name}" for name in PAPER_SETS),
+    "fermat-all": tuple(f"fermat:{name}" for name in FERMAT_SETS),
+}
+"""Names for several sets: the paper's ten, and all of FERMAT."""
 
 
 def load_problems(
@@ -90,6 +96,15 @@ def load_data(spec: str | os.PathLike[str]) -> list[Problem]:
     if corpus == "fermat":
         return load_problems("fermat", set=part)
     return load_problems("mawps", split=part, deduplicated=corpus == "mawps-dedup")
+
+
+def expand_data(data: Sequence[str]) -> list[str]:
+    """The names of single sets, each once, in the order they are first named."""
+    if isinstance(data, str):
+        raise ConfigError(f"data is a list of names: put {data!r} into a list")
+    if not data:
+        raise ConfigError("data names no problems: give at least one set, such as mawps:test")
+    return list(dict.fromkeys(name for spec in data for name in SHORTHANDS.get(spec, (spec,))))
 
 
 @cache

@@ -16,10 +16,18 @@ import torch
 from placevalue.common.errors import ConfigError, DataError
 from placevalue.common.files import write_whole
 from placevalue.common.hub import device_name
-from placevalue.common.records import Prediction, PredictionRecord, provenance, write_predictions, write_record
+from placevalue.common.records import (
+    PREDICTION_RECORD,
+    PREDICTIONS,
+    Prediction,
+    PredictionRecord,
+    provenance,
+    write_predictions,
+    write_record,
+)
 from placevalue.common.validation import find_differences
 from placevalue.data import data_sources
-from placevalue.evaluation.scoring import PREDICTION_RECORD, PREDICTIONS, load_predictions
+from placevalue.evaluation.scoring import load_predictions
 from placevalue.experiments.generator import Answerer, load_answerer
 from placevalue.experiments.prompts import Assignment, assign_problems
 from placevalue.experiments.recipe import GenerationConfig
@@ -29,7 +37,7 @@ Progress = Callable[[int, int], object]
 """Called with how many problems are answered, and how many there are."""
 
 
-def generate(
+def predict(
     checkpoint: str | os.PathLike[str],
     data: Sequence[str],
     out: str | os.PathLike[str],
@@ -63,7 +71,7 @@ def generate(
         progress: Called after each batch.
 
     Example:
-        >>> generate("runs/digits-42", ["mawps:test", "fermat"], "runs/digits-42/predictions")  # doctest: +SKIP
+        >>> predict("runs/digits-42", ["mawps:test", "fermat"], "runs/digits-42/predictions")  # doctest: +SKIP
     """
     assignment = assign_problems(
         checkpoint,
@@ -78,10 +86,13 @@ def generate(
     return answer_problems(assignment, out, device, progress)
 
 
+generate = predict  # what it was called first
+
+
 def answer_problems(
     assignment: Assignment, out: str | os.PathLike[str], device: str | None = None, progress: Progress | None = None
 ) -> PredictionRecord:
-    """Do what was assigned; see `generate`."""
+    """Do what was assigned; see `predict`."""
     out = Path(out)
     if (finished := _finished(assignment, out)) is not None:
         return finished

@@ -11,9 +11,9 @@ from placevalue.common.errors import PlacevalueError
 from placevalue.common.hub import WEIGHTS, count_parameters, load_config, load_tokenizer, resolve_model
 from placevalue.common.validation import find_faults
 from placevalue.data import data_sources, load_data
-from placevalue.evaluation.scoring import check_leakage
+from placevalue.data.corpora import expand_data
+from placevalue.data.leakage import check_leakage
 from placevalue.experiments.methods import METHODS
-from placevalue.experiments.prompts import expand
 from placevalue.experiments.recipe import NumberSettings, Recipe, TrainingConfig
 from placevalue.experiments.run_folder import TRAINED_ON
 from placevalue.tokenizer.tokenizer import number_tokenizer
@@ -50,7 +50,7 @@ def find_obstacles(values: Mapping[str, Any], folder: Path, kept: int = 1, jobs:
 
 def _data_faults(parts: list[str], tests: list[str]) -> list[str]:
     faults = []
-    for spec in dict.fromkeys([*parts, *(expand(tests) if tests else [])]):
+    for spec in dict.fromkeys([*parts, *(expand_data(tests) if tests else [])]):
         try:
             load_data(spec)
         except (PlacevalueError, OSError) as error:
@@ -83,7 +83,7 @@ def _model_faults(model: str, values: Mapping[str, Any], tests: list[str]) -> li
     train = data.get("train") if isinstance(data, Mapping) else None
     seen = [*getattr(config, TRAINED_ON, []), *_sources([train] if isinstance(train, str) else [])]
     try:
-        check_leakage(seen, _sources(expand(tests) if tests else []))
+        check_leakage(seen, _sources(expand_data(tests) if tests else []))
     except PlacevalueError as error:
         faults.append(str(error))
     return faults

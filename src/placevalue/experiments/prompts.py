@@ -8,19 +8,15 @@ from typing import Any, get_args, get_type_hints
 
 from placevalue.common.errors import ConfigError, DataError
 from placevalue.common.records import record_hash
-from placevalue.data import FERMAT_SETS, PAPER_SETS, Problem, data_sources, load_data
+from placevalue.data import Problem, data_sources, load_data
+from placevalue.data.corpora import expand_data
+from placevalue.data.leakage import Leakage, check_leakage
 from placevalue.data.problem import checksum
-from placevalue.evaluation.scoring import Leakage, check_leakage
 from placevalue.experiments.generator import Checkpoint, read_checkpoint
 from placevalue.experiments.recipe import GenerationConfig, TrainingConfig
 from placevalue.tokenizer.encoding import answer_lengths, encode_and_cut
 
 PRECISIONS = get_args(get_type_hints(GenerationConfig)["precision"])
-SHORTHANDS = {
-    "fermat": tuple(f"fermat:{name}" for name in PAPER_SETS),
-    "fermat-all": tuple(f"fermat:{name}" for name in FERMAT_SETS),
-}
-"""Names for several sets: the paper's ten, and all of FERMAT."""
 COUNTS = ("problems", "cut_questions", "unreachable_answers")
 
 
@@ -97,7 +93,7 @@ def assign_problems(
         faults.append(f"precision={precision!r}: expected one of {', '.join(PRECISIONS)}")
     if faults:
         raise ConfigError("; ".join(faults))
-    specs = expand(data)
+    specs = expand_data(data)
     found = read_checkpoint(checkpoint)
     sources = {spec: data_sources(spec) for spec in specs}
     leakage = check_leakage(found.trained_on, [each for named in sources.values() for each in named], allow_leakage)
@@ -108,15 +104,6 @@ def assign_problems(
     sets = {spec: load_data(spec) for spec in specs}
     _check_ids(sets)
     return Assignment(found, config, sets, *_encode(found, sets, config), leakage)
-
-
-def expand(data: Sequence[str]) -> list[str]:
-    """The names of single sets, each once, in the order they are first named."""
-    if isinstance(data, str):
-        raise ConfigError(f"data is a list of names: put {data!r} into a list")
-    if not data:
-        raise ConfigError("data names no problems: give at least one set, such as mawps:test")
-    return list(dict.fromkeys(name for spec in data for name in SHORTHANDS.get(spec, (spec,))))
 
 
 def _check_ids(sets: dict[str, list[Problem]]) -> None:

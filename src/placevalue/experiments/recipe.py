@@ -98,23 +98,31 @@ class TrainingConfig:
     """Write logs for TensorBoard too."""
 
     def __post_init__(self) -> None:
-        from transformers import SchedulerType  # heavy, and nothing but a config that is made needs it
-        from transformers.training_args import OptimizerNames
-
         positive = ("learning_rate", "epochs", "batch_size", "accumulation", "max_question", "max_answer")
         given = {name: getattr(self, name) for name in (*positive, "checkpoint_every", "keep_checkpoints", "log_every")}
         faults = [f"training.{name}={value}: expected more than 0" for name, value in given.items() if value <= 0]
         signed = {name: getattr(self, name) for name in ("warmup_steps", "weight_decay", "max_gradient", "workers")}
         faults += [f"training.{name}={value}: expected 0 or more" for name, value in signed.items() if value < 0]
-        for name, known in (("optimizer", OptimizerNames), ("schedule", SchedulerType)):
-            if getattr(self, name) not in (each.value for each in known):
-                faults.append(f"training.{name}={getattr(self, name)!r}: expected a name that Trainer knows")
         if self.max_steps is not None and self.max_steps < 1:
             faults.append(f"training.max_steps={self.max_steps}: expected at least 1, or nothing")
         if not 0 <= self.ce_weight <= 1:
             faults.append(f"training.ce_weight={self.ce_weight}: expected a number from 0 to 1")
         if faults:
             raise ConfigError("; ".join(faults))
+
+
+def unknown_names(training: TrainingConfig) -> list[str]:
+    """The optimizer and the schedule, if Trainer does not know them; loads transformers, so only runs ask."""
+    from transformers import SchedulerType
+    from transformers.training_args import OptimizerNames
+
+    known = {"optimizer": [each.value for each in OptimizerNames], "schedule": [each.value for each in SchedulerType]}
+    given = {name: getattr(training, name) for name in known}
+    return [
+        f"training.{name}={value!r}: Trainer does not know it, expected one of {', '.join(known[name])}"
+        for name, value in given.items()
+        if value not in known[name]
+    ]
 
 
 @dataclass(frozen=True)

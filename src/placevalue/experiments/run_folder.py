@@ -15,7 +15,7 @@ from placevalue.common.records import TrainRecord, read_record
 from placevalue.common.validation import find_differences
 from placevalue.data import data_checksum
 from placevalue.experiments.methods import METHODS, Method
-from placevalue.experiments.recipe import NumberSettings, TrainConfig, TrainingConfig
+from placevalue.experiments.recipe import NumberSettings, Recipe, TrainConfig, TrainingConfig
 
 logger = logging.getLogger(__name__)
 SEEN = "checksums"  # the key of what data and model were when the run began
@@ -59,6 +59,15 @@ def _telling(run: Mapping[str, Any]) -> dict[str, Any]:
         "numbers": asdict(NumberSettings()) | _BEFORE | run.get("numbers", {}) if method.digits else {},
         SEEN: dict(run.get(SEEN, {})),
     }
+
+
+def changed_answers(
+    recipe: Recipe, tested: dict[str, str], data: dict[str, str], settings: dict[str, Any]
+) -> list[str]:
+    """What differs between answers and the recipe: data by name and checksum, settings of generation."""
+    wanted = {key: value for key, value in asdict(recipe.generation).items() if key in settings}
+    there = {"data": data, "generation": {key: settings[key] for key in wanted}}
+    return find_differences(there, {"data": tested, "generation": wanted})
 
 
 def finished_run(config: TrainConfig, checksums: dict[str, str], folder: Path) -> TrainRecord:

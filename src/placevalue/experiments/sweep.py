@@ -16,15 +16,14 @@ from typing import Any
 from placevalue.common.errors import ConfigError, DataError, DivergedError, PlacevalueError, in_one_line
 from placevalue.common.files import locked
 from placevalue.common.hub import load_config
-from placevalue.common.records import ScoreRecord, SweepRecord, provenance, read_record, write_record
+from placevalue.common.records import SCORE_RECORD, ScoreRecord, SweepRecord, provenance, read_record, write_record
 from placevalue.data import data_checksum, load_data
 from placevalue.evaluation.metrics import METRICS, metric_values, read_answer
-from placevalue.evaluation.scoring import SCORE_RECORD
 from placevalue.evaluation.statistics import bootstrap
 from placevalue.experiments.methods import METHODS
-from placevalue.experiments.recipe import Recipe, TrainConfig
-from placevalue.experiments.reproduce import finish_run, plan_run
+from placevalue.experiments.recipe import Recipe, TrainConfig, unknown_names
 from placevalue.experiments.run_folder import ANSWERS
+from placevalue.experiments.runner import finish_run, plan_run
 from placevalue.experiments.search_space import (
     PAPER_SEARCH,
     SAMPLERS,
@@ -37,10 +36,9 @@ from placevalue.experiments.search_space import (
     with_values,
 )
 from placevalue.experiments.study import SCORES, VALUES, claim_trial, finished_trials, open_study, signs_of_life
-from placevalue.reports.figures import draw_sweep
 
 logger = logging.getLogger(__name__)
-JOURNAL, RECORD, PLOT, LOG = "study.journal", "sweep.json", "sweep.svg", "train.log"
+JOURNAL, RECORD, LOG = "study.journal", "sweep.json", "train.log"
 SWEEPABLE = tuple(name for name, metric in METRICS.items() if metric.direction in ("higher", "lower"))
 """The metrics that say which of two trials is better."""
 
@@ -122,7 +120,7 @@ def plan_sweep(
     chosen = tuple(dict.fromkeys(recipe.seeds if seeds is None else seeds))
     faults = [] if method in METHODS else [f"method {method!r} is unknown: expected one of {', '.join(METHODS)}"]
     found, wrong = read_searches(searches, recipe, method)
-    faults += wrong + _sampler_faults(found, sampler, trials)
+    faults += wrong + _sampler_faults(found, sampler, trials) + unknown_names(recipe.training)
     if metric not in SWEEPABLE:
         faults.append(f"the metric {metric!r} cannot be searched by: expected one of {', '.join(SWEEPABLE)}")
     if not chosen or not (searches or faults):
@@ -170,11 +168,11 @@ def sweep(
     keep_weights: bool = False,
     progress: Progress | None = None,
 ) -> SweepRecord:
-    """Do what is left of a sweep, and return the record that now stands in the folder, beside a plot.
+    """Do what is left of a sweep, and return the record that is now in the folder.
 
     Args:
         plan: From `plan_sweep`.
-        out: Where runs, record and plot go.
+        out: Where runs and record go.
         storage: What processes share, see `open_storage`; a journal file in the folder where none is given.
         study: The sweep's name in a storage that holds several.
         keep_weights: Keep the weights of every run; they are large, and scores need them no longer.
@@ -215,7 +213,6 @@ def sweep(
             + "; ".join(f"{name}: {why}" for name, why in failed.items())
         )
     tell(len(record.trials) * len(plan.seeds), plan.trials * len(plan.seeds), "")
-    draw_sweep(record, out / PLOT)
     return record
 
 

@@ -1,7 +1,7 @@
 """The bundled model before it is trained: its tokenizer, learnt from its own pre-training text, and its shape.
 
 `python -m placevalue.experiments.tiny untrained` makes the bundled folder without weights anew, for
-`recipes/pretrain-tiny.yaml` to train; `python -m placevalue.experiments.tiny trained RUN` takes the trained run in beside it.
+`recipes/pretrain-tiny.yaml` to train; `... trained RUN` takes the trained run in beside it.
 `docs/tiny.md` is the model's card.
 """
 

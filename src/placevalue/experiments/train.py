@@ -17,14 +17,14 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, set_seed
 from transformers.trainer_callback import ProgressCallback
 
-from placevalue.common.errors import TrainingError
+from placevalue.common.errors import ConfigError, TrainingError
 from placevalue.common.hub import device_name, load_model, load_tokenizer
 from placevalue.common.records import TrainRecord, provenance, write_record
 from placevalue.data import Problem, data_sources, load_data
 from placevalue.experiments.callbacks import Clock, Progress, Told, tensorboard
 from placevalue.experiments.methods import Method, find_method
 from placevalue.experiments.precision import repeatable, rounding
-from placevalue.experiments.recipe import TrainConfig
+from placevalue.experiments.recipe import TrainConfig, unknown_names
 from placevalue.experiments.run_folder import CHECKPOINTS, RECORD, TRAINED_ON, claim_folder, finished_run, run_checksums
 from placevalue.loss.aggregation_loss import AggregationLoss
 from placevalue.loss.number_targets import find_numbers
@@ -70,6 +70,8 @@ def train(
         >>> train(read_recipe("recipes/quick.yaml").run("agg-before"), "runs/agg-before")  # doctest: +SKIP
     """
     folder = Path(folder)
+    if unknown := unknown_names(config.training):
+        raise ConfigError("; ".join(unknown))
     checksums = run_checksums(config)
     if (folder / RECORD).exists():
         return finished_run(config, checksums, folder)

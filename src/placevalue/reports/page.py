@@ -30,7 +30,7 @@ MOST_PREDICTIONS = 120_000
 """Predictions of one experiment that the page lists; where there are more, those of the first seeds."""
 
 
-def write_report(
+def report(
     folders: Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str] | None = None,
     baseline: str | None = None,
@@ -45,12 +45,15 @@ def write_report(
         metrics: Those that get a table.
 
     Example:
-        >>> write_report(["runs/quick", "results/flan-t5-small-title-mawps"])  # doctest: +SKIP
+        >>> report(["runs/quick", "results/flan-t5-small-title-mawps"])  # doctest: +SKIP
         PosixPath('runs/quick/report.html')
     """
     experiments = load_experiments(folders)
     out = Path(folders[0]) / REPORT if out is None else Path(out)
     return write_whole(out, make_page(experiments, baseline, metrics))
+
+
+write_report = report  # what it was called first
 
 
 def make_page(experiments: Sequence[Experiment], baseline: str | None = None, metrics: Sequence[str] = SHOWN) -> str:
@@ -74,7 +77,7 @@ def make_page(experiments: Sequence[Experiment], baseline: str | None = None, me
 
 
 def _read(name: str) -> str:
-    return files(placevalue).joinpath("page", name).read_text(encoding="utf-8")
+    return files("placevalue.reports").joinpath("template", name).read_text(encoding="utf-8")
 
 
 def _source_hash(text: str) -> str:

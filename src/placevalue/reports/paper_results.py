@@ -6,7 +6,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import placevalue
 from placevalue.data.fermat import PAPER_SETS
 from placevalue.reports.summary import Column
 
@@ -42,8 +41,8 @@ class PublishedRow:
 
 @cache
 def paper_tables() -> dict[str, Any]:
-    """The paper's tables, with a note on how they were read; see `page/paper.json`."""
-    text = files(placevalue).joinpath("page", "paper.json").read_text(encoding="utf-8")
+    """The paper's tables, with a note on how they were read; see `paper.json`."""
+    text = files("placevalue.reports").joinpath("paper.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
 

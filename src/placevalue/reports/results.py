@@ -13,16 +13,33 @@ from pathlib import Path
 import numpy as np
 
 from placevalue.common.errors import DataError, PlacevalueError
-from placevalue.common.records import Prediction, PredictionRecord, ScoreRecord, TrainRecord, read_record, record_hash
+from placevalue.common.records import (
+    PREDICTION_RECORD,
+    SCORE_RECORD,
+    Prediction,
+    PredictionRecord,
+    ScoreRecord,
+    TrainRecord,
+    read_record,
+    record_hash,
+)
 from placevalue.data import is_made, load_data
+from placevalue.data.corpora import expand_data
 from placevalue.data.problem import checksum, same_words
 from placevalue.evaluation.metrics import Answered, metric_values, read_answer
-from placevalue.evaluation.scoring import PREDICTION_RECORD, SCORE_RECORD, load_predictions
+from placevalue.evaluation.scoring import load_predictions
 from placevalue.evaluation.statistics import Units, Values
-from placevalue.experiments.prompts import expand
 from placevalue.experiments.recipe import Recipe, read_recipe
-from placevalue.experiments.reproduce import changed_answers
-from placevalue.experiments.run_folder import ANSWERS, CHECKPOINTS, CONFIG, RECIPE, RECORD, SEEN, find_changes
+from placevalue.experiments.run_folder import (
+    ANSWERS,
+    CHECKPOINTS,
+    CONFIG,
+    RECIPE,
+    RECORD,
+    SEEN,
+    changed_answers,
+    find_changes,
+)
 
 
 @dataclass(frozen=True)
@@ -194,7 +211,7 @@ def _changed(run: Run, recipe: Recipe | None) -> list[str]:
         return []
     wanted, seen = recipe.run(run.method, run.seed).to_dict(), {SEEN: run.train.data}
     there = dict.fromkeys(run.prediction.data, "")
-    tested = dict.fromkeys(expand(recipe.data.test), "")
+    tested = dict.fromkeys(expand_data(recipe.data.test), "")
     return find_changes(run.train.config | seen, wanted | seen) + changed_answers(
         recipe, tested, there, run.prediction.config
     )

@@ -19,15 +19,22 @@ from typing import Any, Literal
 from placevalue.common.errors import ConfigError, PlacevalueError, in_one_line
 from placevalue.common.files import LOCK, locked, read_json, write_whole
 from placevalue.common.hub import WEIGHTS
-from placevalue.common.records import PredictionRecord, ScoreRecord, TrainRecord, read_record, record_hash
-from placevalue.common.validation import find_differences
+from placevalue.common.records import (
+    PREDICTION_RECORD,
+    SCORE_RECORD,
+    PredictionRecord,
+    ScoreRecord,
+    TrainRecord,
+    read_record,
+    record_hash,
+)
 from placevalue.data import data_checksum
-from placevalue.evaluation.scoring import PREDICTION_RECORD, SCORE_RECORD, evaluate
+from placevalue.data.corpora import expand_data
+from placevalue.evaluation.scoring import evaluate
 from placevalue.experiments.parallel import run_at_once
-from placevalue.experiments.predict import generate, read_links
+from placevalue.experiments.predict import predict, read_links
 from placevalue.experiments.preflight import CHECKPOINT_COPIES, find_obstacles
-from placevalue.experiments.prompts import expand
-from placevalue.experiments.recipe import Recipe, TrainConfig, to_yaml
+from placevalue.experiments.recipe import Recipe, TrainConfig, to_yaml, unknown_names
 from placevalue.experiments.run_folder import (
     ANSWERS,
     CHECKPOINTS,
@@ -35,6 +42,7 @@ from placevalue.experiments.run_folder import (
     RECIPE,
     RECORD,
     SEEN,
+    changed_answers,
     find_changes,
     run_checksums,
 )
@@ -104,7 +112,7 @@ def plan_experiment(recipe: Recipe, folder: str | os.PathLike[str]) -> Plan:
 def plan_run(recipe: Recipe, config: TrainConfig, folder: Path, checksum: Callable[[str], str] = data_checksum) -> Run:
     """What is left of one run: its training as `config` says, its answers and scores as `recipe` does."""
     seen = run_checksums(config, checksum)
-    tested = {spec: checksum(spec) for spec in expand(recipe.data.test)}
+    tested = {spec: checksum(spec) for spec in expand_data(recipe.data.test)}
     return Run(config, folder, *_left(config.to_dict() | {SEEN: seen}, recipe, tested, folder))
 
 
@@ -141,15 +149,6 @@ def _stale_answers(record: TrainRecord, recipe: Recipe, tested: dict[str, str], 
     return why or (None if (folder / PREDICTION_RECORD).exists() else "")
 
 
-def changed_answers(
-    recipe: Recipe, tested: dict[str, str], data: dict[str, str], settings: dict[str, Any]
-) -> list[str]:
-    """What differs between answers and the recipe: data by name and checksum, settings of generation."""
-    wanted = {key: value for key, value in asdict(recipe.generation).items() if key in settings}
-    there = {"data": data, "generation": {key: settings[key] for key in wanted}}
-    return find_differences(there, {"data": tested, "generation": wanted})
-
-
 def has_weights(folder: Path) -> bool:
     """Whether a run's model is still there, and whole."""
     return (folder / "config.json").exists() and any(file for kind in WEIGHTS for file in folder.glob(kind))
@@ -169,7 +168,9 @@ def prepare_experiment(recipe: Recipe, folder: str | os.PathLike[str], jobs: int
         training = sum("train" in run.todo for run in plan.runs)
     of_each = {"records": 0, "model": 1, "everything": 1 + CHECKPOINT_COPIES * recipe.training.keep_checkpoints}
     kept = training * of_each[keep]
-    if faults := find_obstacles(asdict(recipe), Path(folder), kept, min(jobs, training)):
+    faults = unknown_names(recipe.training)
+    faults += find_obstacles(asdict(recipe), Path(folder), kept, min(jobs, training))
+    if faults:
         raise ConfigError("; ".join(faults))
     if plan is None:
         assert broken is not None
@@ -243,7 +244,7 @@ def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", tell: Tell = lamb
         shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
     if "generate" in run.todo:
         settings: Any = asdict(recipe.generation)
-        generate(run.folder, recipe.data.test, answers, progress=partial(tell, run.name, "generate"), **settings)
+        predict(run.folder, recipe.data.test, answers, progress=partial(tell, run.name, "generate"), **settings)
     if "evaluate" in run.todo:
         evaluate(answers)
         tell(run.name, "evaluate", 1, 1)

@@ -18,11 +18,11 @@ from placevalue.cli.main import main
 from placevalue.common.errors import DataError, PlacevalueError
 from placevalue.common.files import locked
 from placevalue.experiments import preflight as preflight_module
-from placevalue.experiments import reproduce as reproduce_module
 from placevalue.experiments import run_folder as run_folder_module
+from placevalue.experiments import runner
 from placevalue.experiments.parallel import run_at_once
 from placevalue.experiments.recipe import read_recipe
-from placevalue.experiments.reproduce import plan_experiment, reproduce
+from placevalue.experiments.runner import plan_experiment, reproduce
 from zoo import build
 
 SOURCE = str(Path(pv.__file__).parents[1])
@@ -115,7 +115,7 @@ class TestStale:
     def test_another_setting_of_training_is_another_run(self, copied, recipe):
         changed = replace(recipe, ce_weights={"aux-soft": 0.5})
         plan = plan_experiment(changed, copied)
-        assert [run.name for run in plan.todo] == ["aux-soft-1"] and plan.todo[0].todo == reproduce_module.STAGES
+        assert [run.name for run in plan.todo] == ["aux-soft-1"] and plan.todo[0].todo == runner.STAGES
         assert plan.todo[0].stale == "training.ce_weight is 0.6 there and 0.5 here"
         old = (copied / "aux-soft-1" / "train.json").read_text()
         reproduce(changed, copied)
@@ -188,10 +188,10 @@ class TestStale:
         assert not plan_experiment(recipe, copied).todo
         shutil.rmtree(copied / "digits-1" / "predictions")
         (run,) = plan_experiment(recipe, copied).todo
-        assert run.todo == reproduce_module.STAGES and run.stale == "the weights were not kept"
+        assert run.todo == runner.STAGES and run.stale == "the weights were not kept"
 
     def test_changed_data_is_noticed(self, home, copied, recipe, monkeypatch):
-        monkeypatch.setattr(reproduce_module, "data_checksum", lambda spec: "other")
+        monkeypatch.setattr(runner, "data_checksum", lambda spec: "other")
         plan = plan_experiment(recipe, copied)
         assert len(plan.todo) == 3 and "checksums" in plan.todo[0].stale
 
@@ -211,7 +211,7 @@ class TestStale:
 def test_killed_at_any_moment_it_goes_on(home, finished, recipe, tmp_path):
     """Killed in the middle of a run with several at once, and started again, it ends where it would have ended."""
     out = tmp_path / "killed"
-    command = [sys.executable, "-m", "placevalue.cli.main", "reproduce", str(home / "toy.yaml"), "--out", str(out)]
+    command = [sys.executable, "-m", "placevalue.cli", "reproduce", str(home / "toy.yaml"), "--out", str(out)]
     environment = {**os.environ, "PYTHONPATH": SOURCE, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen([*command, "--jobs", "2"], env=environment, start_new_session=True)
     try:
@@ -230,14 +230,14 @@ def test_killed_at_any_moment_it_goes_on(home, finished, recipe, tmp_path):
 
 
 def test_one_run_that_fails_does_not_stop_the_others(recipe, home, tmp_path, monkeypatch):
-    real = reproduce_module.generate
+    real = runner.generate
 
     def fails(checkpoint, *given, **named):
         if "digits" in str(checkpoint):
             raise RuntimeError("no memory")
         return real(checkpoint, *given, **named)
 
-    monkeypatch.setattr(reproduce_module, "generate", fails)
+    monkeypatch.setattr(runner, "generate", fails)
     with pytest.raises(PlacevalueError, match="1 of 3 runs failed.*digits-1: RuntimeError: no memory"):
         reproduce(recipe, tmp_path)
     assert todo(plan_experiment(recipe, tmp_path)) == {

@@ -1,0 +1,61 @@
+"""neighbours: the number space of a model."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from placevalue.cli.console import make_console
+from placevalue.common.errors import PlacevalueError
+from placevalue.common.registry import PRETRAINED
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def define(verb: argparse.ArgumentParser) -> None:
+    """The flags of `neighbours`."""
+    verb.add_argument("--model", required=True, help=f"a hub name, a folder, or one of {', '.join(PRETRAINED)}")
+    verb.add_argument("--out", type=Path, default=Path("results/neighbours"), help="where records and figures go")
+    verb.add_argument("--number", type=int, default=55, help="the number whose neighbourhood is drawn")
+    verb.add_argument("--layer", type=int, help="look at what stands at [AGG] after this many layers instead")
+    verb.add_argument("--aggregation", default="weighted", help="with --layer, the aggregation")
+    verb.add_argument("--digits", type=int, default=4, help="with --layer, the longest numbers")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure a model's number space: neighbourhood F1, precision, drift and the paper's claims; draw the figures."""
+    from placevalue.evaluation.number_space import layer_f1
+
+    try:
+        import matplotlib  # noqa: F401
+        import scipy  # noqa: F401
+    except ImportError as error:
+        raise PlacevalueError(f"{error.name} is missing: pip install 'placevalue[cli,neighbours]'") from None
+    console = make_console()
+    if options.layer is not None:
+        for length, f1 in layer_f1(options.model, options.aggregation, options.layer, options.digits).items():
+            console.print(f"{length} digits: {f1:.3f}")
+        return
+    _survey(options, console)
+
+
+def _survey(options: argparse.Namespace, console: "Console") -> None:
+    import json
+
+    from rich.markdown import Markdown
+    from rich.progress import Progress
+
+    from placevalue.evaluation.number_space import count_parts, load_digit_rows, load_number_tokens, survey
+    from placevalue.numbers.aggregation import AGGREGATIONS
+    from placevalue.reports.figures import draw_all, markdown
+
+    folder = options.out / Path(options.model).name
+    with Progress(console=console) as progress:
+        task = progress.add_task(options.model, total=count_parts(list(AGGREGATIONS)))
+        say = lambda part: progress.update(task, advance=1, description=f"{options.model}: {part}")  # noqa: E731
+        record = survey(options.model, folder / "record.json", say)
+    files = draw_all(record, load_digit_rows(options.model), load_number_tokens(options.model), folder, options.number)
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(options.out.glob("*/record.json"))]
+    (options.out / "README.md").write_text(markdown(records), encoding="utf-8")
+    console.print(Markdown(markdown([record]).partition("## ")[2]))
+    console.print(f"wrote {options.out / 'README.md'} and {len(files)} figures in {folder}")
