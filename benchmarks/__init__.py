@@ -1,1 +1,1 @@
-"""Ratios against what a user would use instead, measured in one run: `python -m benchmarks`."""
+"""Speed of placevalue relative to the alternatives, both measured in one run: `python -m benchmarks`."""

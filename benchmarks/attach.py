@@ -1,7 +1,7 @@
-"""What [AGG] costs in training: the same step with [AGG] folded and with [PAUSE], an ordinary token, in its place.
+"""What [AGG] costs in training: a step with [AGG] against the same step with [PAUSE], an ordinary token.
 
-Forward, backward and AdamW of a T5 and a Llama of about ten million parameters on one batch. Two twins of each model
-take steps in turn, each pair in the other order than the one before, so that whatever else the machine does hits both.
+A step is forward, backward and AdamW on one batch, for a T5 and a Llama of about ten million parameters. The two copies
+of a model take steps in turn.
 
 Run: `python -m benchmarks attach`
 """
@@ -13,29 +13,17 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from transformers import (
-    DataCollatorForSeq2Seq,
-    LlamaConfig,
-    LlamaForCausalLM,
-    PreTrainedModel,
-    T5Config,
-    T5ForConditionalGeneration,
-)
+from transformers import DataCollatorForSeq2Seq, LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from benchmarks.problems import word_problems
 from benchmarks.results import Check, Outcome
+from benchmarks.twins import small_t5, take_turns
 from placevalue import attach, encode_pairs, marker_ids, number_tokenizer
 from placevalue.numbers.config import Token
 
 TARGET = 1.03
 THREADS, SEED, WARMUP, PAIRS = 2, 0, 3, 100
 BATCH, LENGTH = 16, 64
-
-
-def _t5(vocabulary: int) -> PreTrainedModel:
-    config = T5Config(vocab_size=vocabulary, d_model=192, d_kv=32, num_heads=6, d_ff=768, num_layers=4)
-    config.dropout_rate, config.decoder_start_token_id = 0.0, 0
-    return T5ForConditionalGeneration(config)
 
 
 def _llama(vocabulary: int) -> PreTrainedModel:
@@ -45,12 +33,14 @@ def _llama(vocabulary: int) -> PreTrainedModel:
     return LlamaForCausalLM(config)
 
 
-MODELS: dict[str, Callable[[int], PreTrainedModel]] = {"t5": _t5, "llama": _llama}
-TOKENIZER = "flan-t5-small-title"  # for both: of the real ones, it leaves most of ten million parameters to the layers
+MODELS: dict[str, Callable[[int], PreTrainedModel]] = {"t5": small_t5, "llama": _llama}
+TOKENIZER = (
+    "flan-t5-small-title"  # for both: of the real tokenizers, its vocabulary leaves the most parameters to the layers
+)
 
 
 class Trained:
-    """A model that takes training steps on one batch, with one extra token in every number."""
+    """A model, its optimizer and one batch with one extra token in every number."""
 
     def __init__(self, kind: str, token: Token) -> None:
         tokenizer = number_tokenizer(TOKENIZER, token=token)
@@ -63,7 +53,7 @@ class Trained:
         self.numbers = int((self.batch["input_ids"] == marker_ids(tokenizer)[token]).sum())
 
     def step(self) -> float:
-        """One training step, in seconds."""
+        """Take one training step and return its seconds."""
         begin = perf_counter()
         self.model(**self.batch).loss.backward()
         self.optimizer.step()
@@ -72,7 +62,7 @@ class Trained:
 
 
 def _batch(tokenizer: Any, encoder_decoder: bool) -> dict[str, torch.Tensor]:
-    """The first `BATCH` problems of at most `LENGTH` tokens and not much less."""
+    """The first `BATCH` problems of `LENGTH` tokens or up to 8 fewer."""
     texts = word_problems(400, SEED)
     answers = [str(1000 + index) for index in range(len(texts))]
     data = encode_pairs(tokenizer, texts, answers, encoder_decoder=encoder_decoder)
@@ -82,7 +72,7 @@ def _batch(tokenizer: Any, encoder_decoder: bool) -> dict[str, torch.Tensor]:
 
 
 def run() -> Outcome:
-    """Measure both kinds of model on `THREADS` threads."""
+    """Measure both models on `THREADS` threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(THREADS)
     try:
@@ -107,26 +97,22 @@ def _measure(kind: str) -> tuple[Check, dict[str, Any]]:
     assert agg.parameters == pause.parameters and agg.numbers == pause.numbers
     for twin in (agg, pause) * WARMUP:
         twin.step()
-    seconds: dict[str, list[float]] = {"agg": [], "pause": []}
-    for pair in range(PAIRS):
-        turns = [("agg", agg), ("pause", pause)]
-        for name, twin in turns if pair % 2 else reversed(turns):
-            seconds[name].append(twin.step())
+    seconds = dict(zip(("agg", "pause"), take_turns(agg.step, pause.step, PAIRS), strict=True))
     ratios = [ours / other for ours, other in zip(seconds["agg"], seconds["pause"], strict=True)]
     low, median, high = statistics.quantiles(ratios, n=4)
-    reach = round(1.96 * math.sqrt(PAIRS) / 2)  # in ranks, by the sign test: no assumption on how times are distributed
-    sure = sorted(ratios)[PAIRS // 2 - reach], sorted(ratios)[PAIRS // 2 + reach - 1]
+    reach = round(1.96 * math.sqrt(PAIRS) / 2)  # in ranks, by the sign test, which assumes no distribution of the times
+    interval = sorted(ratios)[PAIRS // 2 - reach], sorted(ratios)[PAIRS // 2 + reach - 1]
     details = {
         "parameters": agg.parameters,
         "source": tuple(agg.batch["input_ids"].shape),
         "numbers": agg.numbers,
         "ratio_quartiles": [low, median, high],
-        "median_interval_95": sure,
+        "median_interval_95": interval,
         "ratio_of_minima": min(seconds["agg"]) / min(seconds["pause"]),
         "seconds": seconds,
     }
     note = (
-        f"95% interval {sure[0]:.3f} to {sure[1]:.3f}, quartiles {low:.3f} to {high:.3f}; "
+        f"95% interval {interval[0]:.3f} to {interval[1]:.3f}, quartiles {low:.3f} to {high:.3f}; "
         f"{agg.parameters:,} parameters, {1000 * min(seconds['pause']):.0f} ms a step"
     )
     return Check(f"{kind}: a step with [AGG] / with [PAUSE]", median, at_most=TARGET, note=note), details

@@ -1,9 +1,9 @@
-"""How fast FERMAT's training set is made: 200,000 rows drawn, computed exactly and written, on one core.
+"""How fast FERMAT's training set is generated: draw 200,000 rows, compute them exactly and write them, on one core.
 
-Against it, a plain Python loop does the same work row by row on a sample, and is extrapolated: it draws the numbers
-with `random`, runs the same parsed program on `fractions.Fraction`, draws anew what is not above 0 or longer than 15
-characters, and fills in the question. It writes nothing. Both run in one thread, and seconds are the
-processor's, so that whoever else uses the machine counts little; the clock's are in the record.
+The alternative is a plain Python loop. For each row it draws the numbers with `random`, runs the same parsed program on
+`fractions.Fraction`, draws again if the answer is not above 0 or has more than 15 characters, and fills in the
+question; it writes nothing. The loop is timed on a sample and extrapolated. Both run in one thread. Times are CPU
+seconds, which other processes hardly affect; the record also has wall-clock seconds.
 
 Run: `python -m benchmarks fermat_data`
 """
@@ -31,7 +31,7 @@ SECONDS, FASTER = 10.0, 5.0
 
 
 def run() -> Outcome:
-    """Measure both ranges of large integers."""
+    """Measure with both ranges of large integers: the paper's and its script's."""
     checks: list[Check] = []
     raw: dict[str, Any] = {}
     for large in ("paper", "script"):
@@ -47,7 +47,7 @@ def run() -> Outcome:
 
 
 def _ours(large: Large) -> tuple[float, float]:
-    """Seconds by the clock and of the processor."""
+    """Wall-clock and CPU seconds."""
     with tempfile.TemporaryDirectory() as folder:
         begin, busy = perf_counter(), process_time()
         write_fermat(FermatConfig(size=SIZE, seed=SEED, large=large), folder)
@@ -55,7 +55,7 @@ def _ours(large: Large) -> tuple[float, float]:
 
 
 def _loop(large: Large) -> float:
-    """Seconds that the loop would take for all rows."""
+    """CPU seconds that the loop would take for all rows."""
     rng = random.Random(SEED)
     templates = [template for template in read_templates() if template.answerable]
     rng.shuffle(templates)

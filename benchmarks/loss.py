@@ -1,17 +1,15 @@
-"""What the auxiliary loss costs: a training step with it and with the model's own cross-entropy, and the losses alone.
+"""What the auxiliary loss costs: a training step with it against the model's own cross-entropy, and the losses alone.
 
-On a CPU a T5 of ten million parameters with a vocabulary of 32,128, on an accelerator a BART-base built from its config
-at batch 1,024 in bfloat16. Twins take runs of steps in turn, each pair in the other order than the one before. Beside
-them, where it is installed, ntloss's `NTLoss` with cross-entropy, as its authors recommend it.
+On a CPU, the model is a T5 of ten million parameters with a vocabulary of 32,128; on a GPU, a BART-base with random
+weights, with batches of 1,024 in bfloat16. Two copies of the model take runs of steps in turn. If ntloss is installed,
+its `NTLoss` with cross-entropy, weighted as its authors recommend, is measured too.
 
 Run: `python -m benchmarks loss`, or `python -m benchmarks.loss --device cuda --out FILE`
 """
 
 import argparse
 import math
-import os
 import statistics
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
@@ -20,15 +18,16 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import BartConfig, BartForConditionalGeneration, T5Config, T5ForConditionalGeneration
+from transformers import BartConfig, BartForConditionalGeneration
 
 from benchmarks.addition.sums import build_tokenizer
-from benchmarks.results import Check, Outcome, print_table, write_record
+from benchmarks.results import Check, Outcome, measure
+from benchmarks.twins import small_t5, take_turns
 from placevalue import AggregationLoss, attach, encode_pairs
 
 SEED, THREADS, WARMUP = 0, 2, 3
-# A training loop does not wait for an accelerator after every step: while it works on one, the next is prepared. So a
-# run there is of several steps, and only its ends are waited for.
+# A training loop prepares the next step while the GPU works on this one. So a run on a GPU has several steps, and the
+# clock waits for the GPU only before the first and after the last.
 SETTINGS = {
     "cpu": dict(
         model="t5",
@@ -64,23 +63,21 @@ ARMS: dict[str, dict[str, Any] | None] = {
 def _model(kind: str, vocabulary: int) -> Any:
     torch.manual_seed(SEED)
     if kind == "t5":
-        config = T5Config(vocab_size=vocabulary, d_model=192, d_kv=32, num_heads=6, d_ff=768, num_layers=4)
-        config.dropout_rate, config.decoder_start_token_id = 0.0, 0
-        return T5ForConditionalGeneration(config)
-    base = BartConfig(vocab_size=vocabulary, d_model=768, encoder_layers=6, decoder_layers=6, dropout=0.0)
-    base.encoder_attention_heads = base.decoder_attention_heads = 12
-    base.encoder_ffn_dim = base.decoder_ffn_dim = 3072
-    base.pad_token_id, base.decoder_start_token_id, base.eos_token_id = 0, 1, 1
-    return BartForConditionalGeneration(base)
+        return small_t5(vocabulary)
+    config = BartConfig(vocab_size=vocabulary, d_model=768, encoder_layers=6, decoder_layers=6, dropout=0.0)
+    config.encoder_attention_heads = config.decoder_attention_heads = 12
+    config.encoder_ffn_dim = config.decoder_ffn_dim = 3072
+    config.pad_token_id, config.decoder_start_token_id, config.eos_token_id = 0, 1, 1
+    return BartForConditionalGeneration(config)
 
 
 class Trained:
-    """A model that takes training steps on one batch with one loss."""
+    """A model, its loss, its optimizer and one batch."""
 
     def __init__(self, device: str, arm: str) -> None:
         settings: Any = SETTINGS[device]
         tokenizer = build_tokenizer()
-        self.device = device
+        self.device, self.steps = device, settings["run"]
         self.model = _model(settings["model"], settings["vocabulary"])
         attach(self.model, tokenizer)
         self.model.to(device, getattr(torch, settings["dtype"])).train()
@@ -93,16 +90,16 @@ class Trained:
         self.fed = self.model.prepare_decoder_input_ids_from_labels(labels=self.labels)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
 
-    def run(self, steps: int) -> float:
-        """A run of training steps: seconds a step."""
+    def run(self) -> float:
+        """Take a run of training steps and return the seconds per step."""
         begin = _now(self.device)
-        for _ in range(steps):
+        for _ in range(self.steps):
             self.step()
-        return (_now(self.device) - begin) / steps
+        return (_now(self.device) - begin) / self.steps
 
     def step(self) -> None:
-        """One training step."""
-        # A model that gets no labels would keep keys and values as if it were generating; Trainer forbids it too.
+        """Take one training step."""
+        # Without labels, a model would cache keys and values as in generation; Trainer turns this off too.
         given = {"input_ids": self.inputs, "decoder_input_ids": self.fed, "use_cache": False}
         if self.loss is None:
             value = self.model(**given, labels=self.labels).loss
@@ -114,7 +111,7 @@ class Trained:
 
 
 def _labels(tokenizer: Any, count: int, width: int, generator: torch.Generator) -> Tensor:
-    """Numbers of 1 to 9 digits, as targets of `width` tokens."""
+    """Numbers of 1 to 9 digits, as labels padded to `width` tokens."""
     sizes = torch.randint(1, 10, (count,), generator=generator).tolist()
     answers = [str(10 ** (size - 1) + index) for index, size in enumerate(sizes)]
     answers = [answer[:9] for answer in answers]
@@ -129,21 +126,17 @@ def _now(device: str) -> float:
 
 
 def _ratio(first: list[float], second: list[float]) -> float:
-    """The middle of the ratios of neighbouring runs: what slows the machine for a while hits both."""
+    """The median ratio of neighbouring runs, both of which a slow spell of the machine affects."""
     return math.exp(statistics.median(math.log(b / a) for a, b in zip(first, second, strict=True)))
 
 
 def _steps(device: str, arm: str) -> tuple[list[float], list[float]]:
-    """Seconds a step without and with a loss, run by run, in turn."""
+    """Seconds per step of each run without and with a loss."""
     settings: Any = SETTINGS[device]
-    twins = [Trained(device, "cross-entropy"), Trained(device, arm)]
-    for twin in twins * WARMUP:
+    without, with_ = Trained(device, "cross-entropy"), Trained(device, arm)
+    for twin in (without, with_) * WARMUP:
         twin.step()
-    seconds: tuple[list[float], list[float]] = ([], [])
-    for pair in range(settings["pairs"]):
-        for which in (0, 1) if pair % 2 else (1, 0):
-            seconds[which].append(twins[which].run(settings["run"]))
-    return seconds
+    return take_turns(without.run, with_.run, settings["pairs"])
 
 
 def _alone(device: str) -> dict[str, Callable[[Tensor, Tensor], Tensor]]:
@@ -175,7 +168,7 @@ def _with_outputs(loss: AggregationLoss) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def _losses(device: str) -> dict[str, list[float]]:
-    """Seconds of each loss forward and backward, in turn."""
+    """Seconds of forward and backward of each loss, measured in turn."""
     settings: Any = SETTINGS[device]
     generator = torch.Generator().manual_seed(SEED)
     labels = _labels(build_tokenizer(), settings["batch"], settings["target"], generator).to(device)
@@ -193,7 +186,7 @@ def _losses(device: str) -> dict[str, list[float]]:
 
 
 def run(device: str = "cpu") -> Outcome:
-    """All arms."""
+    """Measure training steps with each loss, then the losses alone."""
     if device == "cpu":
         torch.set_num_threads(THREADS)
     target = float(SETTINGS[device]["target_ratio"])  # type: ignore[arg-type]
@@ -213,17 +206,13 @@ def run(device: str = "cpu") -> Outcome:
 
 
 def main() -> int:
-    """Measure on one device, and write the record where it is asked for."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.loss")
-    parser.add_argument("--device", choices=list(SETTINGS), default="cuda")
-    parser.add_argument("--out", type=Path, required=True)
+    """Measure on the device that the command line names."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.loss", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--device", choices=list(SETTINGS), default="cuda", help="default: %(default)s")
+    parser.add_argument("--out", type=Path, required=True, help="file for the record")
     options = parser.parse_args()
-    load = os.getloadavg()
-    outcome = run(options.device)
-    print_table("loss", outcome.checks)
-    write_record("loss", outcome, load, options.out)
-    return 1 if any(check.passed is False for check in outcome.checks) else 0
+    return 1 if measure("loss", lambda: run(options.device), options.out) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -1,7 +1,9 @@
-"""How fast the exact neighbourhood F1 is: a million numbers, every one queried, against brute force.
+"""How fast the exact neighbourhood F1 of a million numbers is, against brute force.
 
-Brute force takes the distances of each number to all others in full dimension, in batches, as matrix products; it is
-timed on a sample and extrapolated. Run: `python -m benchmarks neighbours`
+Brute force computes the distances from each number to all others in the full dimension, as matrix products. It is timed
+on a sample and extrapolated.
+
+Run: `python -m benchmarks neighbours`
 """
 
 import resource
@@ -40,7 +42,7 @@ def run() -> Outcome:
 
 
 def _brute_force(rows: torch.Tensor) -> float:
-    """Seconds that one aggregation would take: float32 products, the fastest that brute force can be."""
+    """Seconds that one aggregation would take, in float32, where brute force is fastest."""
     vectors = number_vectors(rows.float(), "weighted", DIGITS)
     squares = vectors.square().sum(1)
     queries = torch.randperm(len(vectors), generator=torch.Generator().manual_seed(0))[:SAMPLE]

@@ -1,6 +1,6 @@
-"""Word problems to measure on: made up by a seeded generator, so that no data file is needed.
+"""Generated word problems to measure on, so that benchmarks need no data file.
 
-They look like school maths: 10 to 40 words, 2 to 4 numbers of 1 to 4 digits, one in five of them a decimal.
+They read like school maths: 10 to 40 words and 2 to 4 numbers of 1 to 4 digits, one number in five a decimal.
 """
 
 import random
@@ -27,7 +27,7 @@ QUESTIONS = ["How many are left?", "What is the total?", "How much did {name} sp
 
 
 def word_problems(count: int, seed: int) -> list[str]:
-    """Made-up word problems; the same for the same seed."""
+    """Generated word problems, determined by the seed."""
     rng = random.Random(seed)
     problems: list[str] = []
     while len(problems) < count:
@@ -52,7 +52,7 @@ def _filled(rng: random.Random, template: str) -> str:
 
 
 def _number(rng: random.Random) -> str:
-    """Any count of digits from 1 to 4 is as likely as any other."""
+    """A number of 1 to 4 digits, each length equally likely."""
     digits = rng.randint(1, 4)
     whole = str(rng.randrange(10 ** (digits - 1), 10**digits))
     if digits > 1 and rng.random() < 0.25:

@@ -1,25 +1,20 @@
-"""What a benchmark hands over: checks against targets, and a record that says where the figures come from."""
+"""What a benchmark returns: ratios, each with its target, and a record of where and how they were measured."""
 
 import os
-import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import placevalue
 from placevalue.common.files import write_json
-from placevalue.common.records import git_state
+from placevalue.common.records import provenance
 
-FOLDER = Path(__file__).parent
-RECORDS = FOLDER / "records"
+RECORDS = Path(__file__).parent / "records"
 
 
 @dataclass(frozen=True)
 class Check:
-    """One measured ratio, and the target it is held against, if any."""
+    """A measured ratio and its target, if it has one."""
 
     name: str
     ratio: float
@@ -29,13 +24,13 @@ class Check:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the target is met; None where there is none."""
+        """Whether the target is met; None without a target."""
         if self.at_least is not None:
             return self.ratio >= self.at_least
         return None if self.at_most is None else self.ratio <= self.at_most
 
     def row(self) -> tuple[str, str, str, str, str]:
-        """Name, ratio, target, verdict and note, for a table."""
+        """Name, ratio, target, verdict and note."""
         target = f">= {self.at_least}" if self.at_least is not None else f"<= {self.at_most}"
         verdict = {True: "pass", False: "MISSED", None: ""}[self.passed]
         return self.name, f"{self.ratio:.3f}", "" if self.passed is None else target, verdict, self.note
@@ -43,17 +38,27 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that one benchmark found."""
+    """The result of one benchmark."""
 
     config: dict[str, Any]
-    """What was run, seeds included."""
+    """The settings, seeds included."""
     checks: Sequence[Check]
     raw: dict[str, Any]
-    """The timings the ratios were taken from, in seconds."""
+    """The timings that the ratios come from, in seconds."""
+
+
+def measure(name: str, run: Callable[[], Outcome], path: Path | None = None) -> int:
+    """Run a benchmark, write its record, print its table, and return the number of missed targets."""
+    load = os.getloadavg()
+    outcome = run()
+    path = write_record(name, outcome, load, path)
+    print_table(name, outcome.checks)
+    print(f"recorded in {path.parent.name}/{path.name}; the load average was {load[0]:.1f} at the start\n")
+    return sum(check.passed is False for check in outcome.checks)
 
 
 def print_table(title: str, checks: Sequence[Check]) -> None:
-    """One line a check, in columns."""
+    """Print one aligned line per check."""
     rows = [(title, "ratio", "target", "", ""), *(check.row() for check in checks)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -61,15 +66,16 @@ def print_table(title: str, checks: Sequence[Check]) -> None:
 
 
 def write_record(name: str, outcome: Outcome, load_before: Sequence[float], path: Path | None = None) -> Path:
-    """Write `records/NAME.json`, or the file named, whole or not at all."""
+    """Write a record to `path` (default: `records/NAME.json`)."""
+    origin = provenance()
+    machine = origin["platform"]
     record = {
         "benchmark": name,
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "time": origin["time"],
         "config": outcome.config,
-        "versions": {"python": platform.python_version(), "placevalue": placevalue.__version__}
-        | {package: version(package) for package in ("torch", "transformers", "tokenizers")},
-        "git": git_state(),
-        "cpu": {"count": os.cpu_count(), "machine": platform.machine(), "load_before": list(load_before)},
+        "versions": origin["versions"],
+        "git": origin.get("git", {}),
+        "cpu": {"count": machine["cpus"], "machine": machine["machine"], "load_before": list(load_before)},
         "checks": [asdict(check) | {"passed": check.passed} for check in outcome.checks],
         "raw": outcome.raw,
     }

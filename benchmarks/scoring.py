@@ -1,16 +1,16 @@
-"""How fast predictions become scores: 11,110 of them, every metric, 1,000 resamples, on one core.
+"""How fast 11,110 predictions are scored: every metric, 1,000 bootstrap resamples, one core.
 
-From file to record, as `placevalue evaluate` does it: by set, by operation, by both, and as means over sets. Against it
-stands what one would write without thinking of arrays: the same metrics of each problem, then for each group, metric
-and resample a plain loop that draws problems and takes their mean. The loop is timed on a few resamples and
-extrapolated to all, which the record says. Both are timed by the processor's clock, which stands still while others
-have the core; the record has the wall's beside it. Run: `python -m benchmarks scoring`
+Timed from file to record, as in `placevalue evaluate`: by set, by operation, by both, and as means over sets. The
+alternative is code without arrays: it computes the same metrics for each problem, then for each group, metric and
+resample draws problems in a plain loop and averages them. It is timed on a few resamples and extrapolated. Times are
+CPU seconds, which do not count the time that other processes have the core; the record also has wall-clock seconds.
+
+Run: `python -m benchmarks scoring`
 """
 
 import math
 import os
 import random
-from collections.abc import Sequence
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks.results import Check, Outcome
 from placevalue import METRICS, evaluate
 from placevalue.common.records import Prediction, read_predictions, write_predictions
-from placevalue.evaluation.metrics import Answered, read_answer
+from placevalue.evaluation.metrics import read_answer
 
 SETS, PROBLEMS, DRAWS, LOOP_DRAWS, ROUNDS, SEED = 10, 1111, 1000, 5, 3, 0
 OPERATIONS = ("a+b", "a-b", "a*b", "a/b", "(a+b)-c", "a*(b+c)", "a*(b-c)", "(a+b)/c", "(a-b)/c")
@@ -31,7 +31,7 @@ def run() -> Outcome:
     """Measure both on one core."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
-    try:  # a fresh process: threads that numpy has started by now would run, and be counted, on the other cores
+    try:  # a new process, since numpy's threads from earlier benchmarks would run on the other cores
         with get_context("spawn").Pool(1) as pool:
             times, (reading, drawing) = pool.apply(_measure)
     finally:
@@ -57,7 +57,7 @@ def _measure() -> tuple[list[tuple[float, float]], tuple[float, float]]:
 
 
 def _predictions() -> list[Prediction]:
-    """Answers of 1 to 14 characters, about a third of them predicted right, some not at all."""
+    """Answers of 3 to 14 characters; about a third of the predictions are right, some are empty."""
     rng = random.Random(SEED)
     rows = []
     for name in range(SETS):
@@ -71,18 +71,18 @@ def _predictions() -> list[Prediction]:
 
 
 def _ours(file: Path, out: Path) -> tuple[float, float]:
-    """Seconds by the processor's clock and by the wall's."""
+    """CPU and wall-clock seconds."""
     begin, begin_wall = process_time(), perf_counter()
     evaluate(file, out, draws=DRAWS, seed=SEED, max_answer=MAX_ANSWER)
     return process_time() - begin, perf_counter() - begin_wall
 
 
 def _loop(file: Path) -> tuple[float, float]:
-    """Seconds for the metrics of each problem, and for `LOOP_DRAWS` resamples of every group."""
+    """CPU seconds for the metrics of each problem, and for `LOOP_DRAWS` resamples of every group."""
     begin = process_time()
     rows = read_predictions(file)
     answers = [read_answer(row.answer, row.prediction, max_answer=MAX_ANSWER) for row in rows]
-    columns = {name: _column(name, answers) for name in METRICS}
+    columns = {name: [metric.function(answer) for answer in answers] for name, metric in METRICS.items()}
     read = process_time()
     groups: dict[Any, list[int]] = {}
     for index, row in enumerate(rows):
@@ -96,7 +96,3 @@ def _loop(file: Path) -> tuple[float, float]:
                 present = [value for value in drawn if value is not None]
                 _ = sum(present) / len(present) if present else math.nan
     return read - begin, process_time() - read
-
-
-def _column(name: str, answers: Sequence[Answered]) -> list[float | None]:
-    return [METRICS[name].function(answered) for answered in answers]

@@ -1,10 +1,10 @@
-"""How fast a number tokenizer is: against the tokenizer it was made from, and against a loop written by hand.
+"""How fast a number tokenizer is, against the bare tokenizer that it was made from and against a hand-written loop.
 
-Three ways take the same texts to `input_ids` and `attention_mask`: the bare tokenizer on the batch, the number
+Three ways turn the same texts into `input_ids` and `attention_mask`: the bare tokenizer on the batch, the number
 tokenizer on the batch, and a Python loop that marks the numbers in each text, tokenises it, splits the pieces of its
-numbers into digits and re-encodes them. Batches run on every core, as they do for a user; the loop cannot. Two more
-ways have no target: a loop that calls the bare tokenizer on the text around each number, and the same with the pieces
-of all texts in one batch. They are what somebody who minds speed would write.
+numbers into digits and converts them to ids. Batches run on every core, as they do for a user; the loop cannot. Two
+faster alternatives have no target: a loop that calls the bare tokenizer on the text around each number, and the same
+with the pieces of all texts in one batch.
 
 Run: `python -m benchmarks tokenisation`
 """
@@ -32,7 +32,7 @@ Batch = dict[str, list[list[int]]]
 
 
 class MarkAndSplit:
-    """Numbers as `[F] [AGG] digits [/F]` the obvious way: mark the text, tokenise it, split the numbers, re-encode."""
+    """Numbers as `[F] [AGG] digits [/F]` the obvious way: mark, tokenise, split the numbers, convert to ids."""
 
     def __init__(self, base: PreTrainedTokenizerBase) -> None:
         self.tokenizer = copy.deepcopy(base)
@@ -40,7 +40,7 @@ class MarkAndSplit:
         self.around = ByHand(base, {})
 
     def loop(self, texts: list[str]) -> Batch:
-        """Text by text."""
+        """Encode the texts one by one."""
         return _as_batch([self._text(text) for text in texts])
 
     def _text(self, text: str) -> list[int]:
@@ -58,7 +58,7 @@ class MarkAndSplit:
 
 
 class ByHand:
-    """Numbers as `[F] [AGG] digits [/F]` with nothing but the base tokenizer and a regular expression."""
+    """Numbers as `[F] [AGG] digits [/F]` with only the base tokenizer and a regular expression."""
 
     def __init__(self, base: PreTrainedTokenizerBase, markers: dict[str, int]) -> None:
         self.base = base
@@ -68,7 +68,7 @@ class ByHand:
         self.head, self.tail = special[:start], special[start + len(plain) :]
 
     def loop(self, texts: list[str]) -> Batch:
-        """Text by text, piece by piece."""
+        """Encode the texts one by one, and in each text piece by piece."""
         return _as_batch([self._text(text) for text in texts])
 
     def _text(self, text: str) -> list[int]:
@@ -81,19 +81,19 @@ class ByHand:
         return ids + self.tail
 
     def batched(self, texts: list[str]) -> Batch:
-        """The pieces of all texts in one call, put together again afterwards."""
+        """Encode the pieces of all texts in one call, then join them."""
         pieces: list[str] = []
-        behind: list[list[int] | None] = []  # the number behind each piece; None ends a text
+        numbers: list[list[int] | None] = []  # the number after each piece; None ends a text
         for text in texts:
             at = 0
             for match in NUMERAL.finditer(text):
                 pieces.append(text[at : match.start()])
-                behind.append(self._number(match.group()))
+                numbers.append(self._number(match.group()))
                 at = match.end()
             pieces.append(text[at:])
-            behind.append(None)
+            numbers.append(None)
         rows, ids = [], list(self.head)
-        for piece, number in zip(self.base(pieces, add_special_tokens=False)["input_ids"], behind, strict=True):
+        for piece, number in zip(self.base(pieces, add_special_tokens=False)["input_ids"], numbers, strict=True):
             ids += piece
             if number is None:
                 rows.append(ids + self.tail)
@@ -120,12 +120,12 @@ def run() -> Outcome:
         try:
             base = load_tokenizer(family)
         except ModelError as error:
-            print(f"{family} is left out: {error}")
+            print(f"skipped {family}: {error}")
             continue
         found, raw[family] = _measure(family, base, texts)
         checks += found
     if not checks:
-        raise SystemExit("no tokenizer to measure: run `make models` first")
+        raise SystemExit("found none of the tokenizers to measure: fetch them with `make models`")
     parallel = os.environ.get("TOKENIZERS_PARALLELISM", "default")
     left_out = [family for family in FAMILIES if family not in raw]
     config = {"texts": TEXTS, "seed": SEED, "rounds": ROUNDS, "tokenizers_parallelism": parallel, "left_out": left_out}
@@ -166,9 +166,11 @@ def _measure(family: str, base: PreTrainedTokenizerBase, texts: list[str]) -> tu
 
 
 def _compare(ours: list[list[int]], loop: list[list[int]], markers: dict[str, int]) -> float:
-    """The share of texts with the same ids; every number must be the same in all of them."""
+    """The share of texts with the same ids; the ids of every number must be the same."""
     for one, other in zip(ours, loop, strict=True):
-        assert _numbers(one, markers) == _numbers(other, markers), "the loop writes other numbers: no fair comparison"
+        assert _numbers(one, markers) == _numbers(other, markers), (
+            "the loop encodes numbers differently: the comparison would be unfair"
+        )
     return sum(one == other for one, other in zip(ours, loop, strict=True)) / len(ours)
 
 
