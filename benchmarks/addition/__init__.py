@@ -1,1 +1,1 @@
-"""Does `AggregationLoss` help a tiny model to add? `python -m benchmarks.addition run`, then `report`."""
+"""Study: does `AggregationLoss` help a tiny model learn to add? `python -m benchmarks.addition run`, then `report`."""

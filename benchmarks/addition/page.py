@@ -1,4 +1,4 @@
-"""The study's page, written from its record alone."""
+"""The page of the study, generated from its record."""
 
 from typing import Any
 
@@ -9,51 +9,49 @@ _PLACES = {"exact": 3, "error": 2, "curve": 3}
 
 
 def render_page(record: dict[str, Any]) -> str:
-    """The whole page as Markdown."""
+    """The page as Markdown."""
     parts = [_opening(record), _findings(record), _overview(record)]
     parts += [_cell(cell) for cell in record["cells"]]
     return "\n\n".join(parts) + "\n"
 
 
 def _opening(record: dict[str, Any]) -> str:
-    config, versions = record["config"], record["provenance"][0]["versions"]
+    config, versions = record["config"], [origin["versions"] for origin in record["provenance"]]
+    used = sorted({f"torch {each['torch']} and transformers {each['transformers']}" for each in versions})
     rest = f" {record['missing']} runs are missing." if record["missing"] else ""
     return f"""# Does the auxiliary loss help a tiny model to add?
 
-Written by `python -m benchmarks.addition report` from `record.json`, which holds every run; nothing here is typed.
+Generated from `record.json`, which has every run, by `python -m benchmarks.addition report`.
 
 A T5 with {record["parameters"]:,} parameters ({config["layers"]} + {config["layers"]} layers, dimension \
-{config["dim"]}) learns `a + b` from scratch, digits in their usual order, on seeds {_seeds(config["seeds"])}. \
-All arms of a seed share first weights, pairs, batches and their order. AdamW at {config["learning_rate"]}, \
-{config["warmup"]} steps of warm-up, the last {config["cooldown"]:.0%} of the steps down to 0, batches of \
-{config["batch"]}. `ce` is cross-entropy alone; `soft-weighted-0.6` is `AggregationLoss` with that mode, aggregation \
-and `ce_weight`; `ce-rate-0.6` is `ce` at that share of the learning rate.
+{config["dim"]}) learns `a + b` from scratch, with digits in their usual order and seeds \
+{", ".join(map(str, config["seeds"]))}. All arms of a seed start with the same weights and see the same pairs in the \
+same batches and order. The optimizer is AdamW with a learning rate of {config["learning_rate"]}, {config["warmup"]} \
+steps of warm-up, a decay to 0 over the last {config["cooldown"]:.0%} of the steps, and batches of {config["batch"]}. \
+`ce` is cross-entropy alone; `soft-weighted-0.6` is `AggregationLoss` with that mode, aggregation and `ce_weight`; \
+`ce-rate-0.6` is `ce` with the learning rate times 0.6.
 
-Scores are on {config["test"]:,} pairs that were not trained on, in neither order, by greedy decoding. An answer \
-that is not a number counts as wrong, and in the mean absolute error as if it were 0. The learning curve is the mean \
-of exact match over the {len(config["checkpoints"])} tests on the way: more is learned faster. Steps to a mark are the \
-median over seeds of the first test that reaches it. Differences are from `ce` of the same seed, with \
-{1 - record["level"]:.0%} intervals (Student's t); **bold** ones leave out 0, and * marks those that remain after \
-Holm's correction for all comparisons.
+Models are tested by greedy decoding on {config["test"]:,} pairs that do not occur in the training data, in either \
+order. An answer that is not a number counts as wrong, and as 0 in the mean absolute error. The learning curve is the \
+mean exact match over the {len(config["checkpoints"])} tests during training: the higher, the faster a model learns. \
+"Steps to" is the median over seeds of the first test that reaches the mark. Differences are from `ce` with the same \
+seed, with {1 - record["level"]:.0%} intervals (Student's t). Differences in **bold** have an interval that excludes \
+0; those with * remain significant after Holm's correction for all comparisons.
 
-Made with torch {versions["torch"]} and transformers {versions["transformers"]}, one CPU thread a run, \
-{record["seconds_a_run"]:.0f} s a run on average.{rest}"""
-
-
-def _seeds(seeds: list[int]) -> str:
-    return ", ".join(map(str, seeds))
+The runs used {", or ".join(used)}, with one CPU thread each, and took {record["seconds_a_run"]:.0f} s on average.\
+{rest}"""
 
 
 def _findings(record: dict[str, Any]) -> str:
-    """What differs from cross-entropy alone, and how much of that chance would bring."""
+    """What differs from cross-entropy alone, and how many differences to expect by chance."""
     count = record["comparisons"]
     better, worse = _clear(record, "better"), _clear(record, "worse")
     lines = [
-        "## What was found",
-        f"Of {count} comparisons (arms, tasks with their sizes, {len(OUTCOMES)} outcomes), {_count(better)} are better "
-        f"and {_count(worse)} worse than `ce` beyond their interval; chance alone would bring about "
-        f"{count * record['level'] / 2:.0f} of each. After the correction for {count} comparisons, "
-        f"{_count(better, '*')} remain better and {_count(worse, '*')} worse.",
+        "## Findings",
+        f"There are {count} comparisons with `ce`: every arm, every task and size, {len(OUTCOMES)} outcomes. In "
+        f"{_count(better)} of them the arm is better and in {_count(worse)} worse, with an interval that excludes 0. "
+        f"Chance alone would give about {count * record['level'] / 2:.0f} of each. After the correction for {count} "
+        f"comparisons, {_count(better, '*')} remain better and {_count(worse, '*')} worse.",
     ]
     for verdict, found in (("Better", better), ("Worse", worse)):
         if found:
@@ -67,7 +65,7 @@ def _count(found: dict[str, list[str]], ending: str = "") -> int:
 
 
 def _clear(record: dict[str, Any], verdict: str) -> dict[str, list[str]]:
-    """By task, size and outcome, the arms with this verdict; with * where it survives the correction."""
+    """The arms with this verdict, by task, size and outcome; * marks those that survive the correction."""
     found: dict[str, list[str]] = {}
     for cell in record["cells"]:
         for outcome in OUTCOMES:
@@ -80,7 +78,7 @@ def _clear(record: dict[str, Any], verdict: str) -> dict[str, list[str]]:
 
 
 def _overview(record: dict[str, Any]) -> str:
-    """For each arm, in how many tasks and sizes it is better or worse beyond the interval."""
+    """For each arm, in how many tasks and sizes it is better or worse."""
     rows = []
     for arm in record["config"]["arms"]:
         entries = [
@@ -96,9 +94,10 @@ def _overview(record: dict[str, Any]) -> str:
             ]
             rows.append([f"`{arm['name']}`", str(len(entries)), *counts])
     if not rows:
-        return "Too few seeds for comparisons."
-    return "Tasks and sizes in which each arm is better / worse than `ce` beyond the interval:\n\n" + _table(
-        ["arm", "of", *(_NAMES[outcome] for outcome in OUTCOMES)], rows
+        return "There are too few seeds to compare arms."
+    return (
+        "In how many tasks and sizes each arm is better / worse than `ce`, with an interval that excludes 0:\n\n"
+        + _table(["arm", "of", *(_NAMES[outcome] for outcome in OUTCOMES)], rows)
     )
 
 
@@ -116,11 +115,11 @@ def _cell(cell: dict[str, Any]) -> str:
         row = [f"`{arm['arm']}`", f"{arm['exact']:.1%}", f"{arm['error']:.2f}", *marks, f"{arm['train_exact']:.1%}"]
         differences = arm.get("differences", {})
         rows.append(row + [_difference(differences.get(outcome), _PLACES[outcome]) for outcome in OUTCOMES])
-    return f"## {_title(cell)}\n\n{cell['steps']:,} steps.\n\n{_table(header, rows)}"
+    return f"## {_title(cell)}\n\nTrained for {cell['steps']:,} steps.\n\n{_table(header, rows)}"
 
 
 def _steps(entry: dict[str, Any], seeds: int) -> str:
-    """The median, and how many seeds came so far where not all did."""
+    """The median, and how many seeds reached the mark if not all did."""
     reached = "" if entry["reached"] == seeds else f" ({entry['reached']} of {seeds})"
     return f"{entry['median']:,.0f}{reached}" if "median" in entry else f"not reached{reached}"
 

@@ -1,4 +1,4 @@
-"""The runs of a study as one record: every run's values, and each arm against cross-entropy alone."""
+"""The record of a study: the values of every run, and each arm compared with cross-entropy alone."""
 
 import re
 from collections.abc import Sequence
@@ -17,18 +17,18 @@ from placevalue.common.files import write_whole
 
 SCHEMA = 1
 OUTCOMES = {"exact": 1, "error": -1, "curve": 1}
-"""What arms are compared by, and whether more of it is better: exact match and mean absolute error at the end, and the
-mean of exact match over all tests on the way, which says how fast a model learned."""
+"""What is compared, with 1 if higher is better and -1 if lower is: exact match and mean absolute error after training,
+and the mean exact match over all tests during training, which shows how fast a model learned."""
 MARKS = (0.5, 0.9)
-"""The exact matches whose first step is asked for."""
+"""The record has the first step at which exact match reaches each of these."""
 
 
 def build_record(grid: Grid, folder: Path) -> dict[str, Any]:
-    """All that the runs in a folder say."""
+    """Summarise the runs in a folder."""
     found = {run: outcome for run in grid.runs() if (outcome := read_run(folder, run))}
     if not found:
         raise DataError(
-            f"{folder} holds no run of this study: make them with `python -m benchmarks.addition run` first"
+            f"{folder} has no run of this study: train the models with `python -m benchmarks.addition run` first"
         )
     runs = [
         {"cell": run.cell.name, "arm": run.arm.name, "seed": run.seed} | _flat(outcome)
@@ -58,7 +58,7 @@ def build_record(grid: Grid, folder: Path) -> dict[str, Any]:
 
 
 def write_record(path: Path, record: dict[str, Any]) -> Path:
-    """Indented, but each list of plain values on one line."""
+    """Write indented JSON with each list of plain values on one line."""
     text = dumps(record, indent=1, ensure_ascii=False)
     return write_whole(path, re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda match: _one_line(match[1]), text) + "\n")
 
@@ -72,7 +72,7 @@ def _arm_config(arm: Arm) -> dict[str, Any]:
 
 
 def _flat(outcome: dict[str, Any]) -> dict[str, Any]:
-    """A run's values as lists, one entry a test."""
+    """The values of a run as lists with one entry per test."""
     checkpoints = outcome["checkpoints"]
     names = list(checkpoints[0]["test"])
     return {
@@ -87,7 +87,7 @@ def _flat(outcome: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cell_entry(cell: Cell, grid: Grid, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One task and size: every arm's means, and its differences from cross-entropy alone over the seeds both have."""
+    """The means of each arm in one cell, and its differences from cross-entropy alone over the seeds that both have."""
     arms = []
     of = {arm.name: {r["seed"]: r for r in runs if (r["cell"], r["arm"]) == (cell.name, arm.name)} for arm in grid.arms}
     for arm in grid.arms:
@@ -112,7 +112,7 @@ def _value(run: dict[str, Any], outcome: str) -> float:
 
 
 def _summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Means over seeds, and the median first step at which exact match reaches each mark where most seeds reach it."""
+    """Means over seeds, and the median first step at which exact match reaches each mark."""
     summary: dict[str, Any] = {outcome: fmean(_value(run, outcome) for run in runs) for outcome in OUTCOMES}
     summary |= {name: fmean(run["test"][name][-1] for run in runs) for name in ("no_number", "length")}
     summary["train_exact"] = fmean(run["train_exact"][-1] for run in runs)
@@ -124,7 +124,7 @@ def _summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         ]
         reached = [step for step in first if step is not None]
         never = len(first) - len(reached)
-        # Seeds that never reach it stand behind all that do: beyond half of them there is no median.
+        # Seeds that never reach the mark count as infinite: if most never do, there is no median.
         middle = median([*reached, *[float("inf")] * never])
         summary[f"steps_to_{mark}"] = {"reached": len(reached)} | ({"median": middle} if middle < float("inf") else {})
     return summary

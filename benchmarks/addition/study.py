@@ -1,4 +1,4 @@
-"""Every run of a grid, many at a time, each one file: what is there already is not done again."""
+"""Train every run of a grid in parallel, one file per run; finished runs are not repeated."""
 
 import time
 from collections.abc import Iterator
@@ -17,16 +17,16 @@ from placevalue.common.files import read_json, write_json
 
 
 def run_study(grid: Grid, folder: Path, jobs: int = 1, deadline: float | None = None) -> int:
-    """Do what is missing, in processes of one thread each, and return how much is still missing.
+    """Train the missing runs, in processes of one thread each, and return how many are still missing.
 
     Args:
-        grid: What to run.
-        folder: Where each finished run becomes one file.
-        jobs: How many run side by side.
-        deadline: After so many seconds no further run begins; those under way are finished.
+        grid: The runs of the study.
+        folder: Where each finished run is written to one file.
+        jobs: Number of runs in parallel.
+        deadline: Start no run after this many seconds; runs that have started are finished.
     """
     missing = [run for run in grid.runs() if read_run(folder, run) is None]
-    print(f"{len(grid.runs()) - len(missing)} of {len(grid.runs())} runs are there, {len(missing)} to do", flush=True)
+    print(f"{len(grid.runs()) - len(missing)} of {len(grid.runs())} runs are done, {len(missing)} to do", flush=True)
     end = None if deadline is None else time.time() + deadline
     done = 0
     for line in _lines(missing, folder, jobs, end):
@@ -37,7 +37,7 @@ def run_study(grid: Grid, folder: Path, jobs: int = 1, deadline: float | None = 
 
 
 def _lines(missing: list[Run], folder: Path, jobs: int, end: float | None) -> Iterator[str | None]:
-    """A line for each run as it is done; None for one that would have begun too late."""
+    """A line for each finished run; None for each run that the deadline prevented."""
     if jobs == 1:
         _prepare()
         yield from (_run_one(run, folder, end) for run in missing)
@@ -52,14 +52,14 @@ def _lines(missing: list[Run], folder: Path, jobs: int, end: float | None) -> It
 
 
 def read_run(folder: Path, run: Run) -> dict[str, Any] | None:
-    """What a finished run left; None where it is yet to be done."""
+    """The outcome of a finished run; None if it is not finished."""
     path = folder / f"{run.name}.json"
     if not path.exists():
         return None
     found = read_json(path)
     if (found["schema"], found["config"]) != (SCHEMA, run.config()):
         raise DataError(
-            f"{path} holds a run with other settings: {found['config']}, expected {run.config()}. Choose another folder"
+            f"{path} has a run with other settings: {found['config']}, expected {run.config()}. Choose another folder"
         )
     return found
 

@@ -1,4 +1,4 @@
-"""Sums as text and as tensors, the small tokenizer that writes them, and how answers are scored."""
+"""Sums as text and as tensors, their small tokenizer, and how answers are scored."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ SPECIAL = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
 
 
 def build_tokenizer() -> PreTrainedTokenizerFast:
-    """A tokenizer of T5's family for digits, the point and the plus."""
+    """A tokenizer like T5's, for digits, the point and the plus sign."""
     pieces = [*SPECIAL.values(), "▁", "▁+", "+", ".", *"0123456789"]
     tokenizer = Tokenizer(models.Unigram([(piece, -2.0) for piece in pieces], unk_id=2))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
@@ -25,10 +25,10 @@ def build_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def draw_pairs(digits: int, size: int, test: int, seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Training and test pairs of numbers with so many digits.
+    """Training and test pairs of numbers of `digits` digits.
 
-    The test pairs depend on the seed alone, fewer training pairs are the first of more, and no training pair is a test
-    pair with its numbers swapped.
+    The test pairs are the same for every `size`, a smaller training set is the start of a larger one, and no training
+    pair is a test pair or a test pair with its numbers swapped.
     """
     first = 10 ** (digits - 1)
     numbers = 9 * first
@@ -39,19 +39,20 @@ def draw_pairs(digits: int, size: int, test: int, seed: int) -> tuple[list[Pair]
     train = [pair for pair in pairs[test:] if frozenset(pair) not in known][:size]
     if len(held_out) < test or len(train) < size:
         raise ValueError(
-            f"{len(order)} pairs of {digits}-digit numbers are too few for {size} to train on and {test} to test on"
+            f"{len(order)} pairs of {digits}-digit numbers are too few for {size} to train on and {test} to test on: "
+            "choose more digits or fewer pairs"
         )
     return train, held_out
 
 
 def answer(pair: Pair) -> str:
-    """What the model is to write."""
+    """The text that the model should write."""
     return str(sum(pair))
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Pairs as a model reads them: questions `(n, question)`, labels `(n, answer)`."""
+    """Pairs as tensors: questions `(n, question length)`, labels `(n, answer length)`."""
 
     pairs: list[Pair]
     questions: Tensor
@@ -59,10 +60,10 @@ class Sums:
 
 
 def encode_sums(tokenizer: PreTrainedTokenizerBase, pairs: list[Pair]) -> Sums:
-    """All pairs at once; numbers of one length make questions of one length, so that nothing is padded but labels."""
+    """Encode pairs. Questions need no padding, since all numbers have the same length; labels are padded."""
     questions, answers = [f"{a} + {b}" for a, b in pairs], [answer(pair) for pair in pairs]
     examples = pv.encode_pairs(tokenizer, questions, answers, encoder_decoder=True)
-    # As wide as the longest answer there could be, whichever were drawn.
+    # As wide as the longest possible answer, whether or not it was drawn.
     largest = 10 ** len(str(pairs[0][0])) - 1
     width = len(pv.encode_pairs(tokenizer, ["0"], [answer((largest, largest))], encoder_decoder=True)[0]["labels"])
     labels = [example["labels"] + [IGNORED] * (width - len(example["labels"])) for example in examples]
@@ -70,10 +71,10 @@ def encode_sums(tokenizer: PreTrainedTokenizerBase, pairs: list[Pair]) -> Sums:
 
 
 def score_answers(texts: list[str], pairs: list[Pair]) -> dict[str, float]:
-    """Scores of what was written, as shares of all pairs but `error`.
+    """Score answers: three shares of all pairs, and the mean absolute error.
 
-    `exact` and `length` compare the text with the sum's. `no_number` is what is not one number and nothing else; in
-    `error`, the mean absolute error over all pairs, it counts as if 0 had been written.
+    `exact` and `length` are the shares of answers with the text and with the length of the sum. `no_number` is the
+    share of answers that are not exactly one number; in `error`, these count as 0.
     """
     exact = length = no_number = 0
     error = 0.0

@@ -1,13 +1,10 @@
-"""One run: a tiny T5, a plain loop, a test every so often.
+"""One run: train a tiny T5 in a plain loop and test it at intervals.
 
-All that is random comes from the run's seed, so that the arms of one seed begin with the same weights and see the same
+All randomness comes from the seed of the run, so the arms of one seed start with the same weights and see the same
 batches in the same order.
 """
 
-import os
-import platform
 from collections.abc import Iterator
-from importlib.metadata import version
 from time import perf_counter, process_time
 from typing import Any
 
@@ -18,13 +15,13 @@ from transformers import PreTrainedTokenizerBase, T5Config, T5ForConditionalGene
 import placevalue as pv
 from benchmarks.addition.grid import Cell, Run, Settings
 from benchmarks.addition.sums import Sums, build_tokenizer, draw_pairs, encode_sums, score_answers
-from placevalue.common.records import git_state
+from placevalue.common import records
 
 SCHEMA = 1
 
 
 def train_run(run: Run) -> dict[str, Any]:
-    """Train one model and say how it did on the way."""
+    """Train one model and return its scores during training."""
     began, cpu = perf_counter(), process_time()
     cell, arm, settings = run.cell, run.arm, run.settings
     tokenizer = build_tokenizer()
@@ -59,18 +56,19 @@ def train_run(run: Run) -> dict[str, Any]:
 
 
 def provenance() -> dict[str, Any]:
-    """What the figures were made with, where and from which commit."""
-    packages = {package: version(package) for package in ("torch", "transformers", "tokenizers", "numpy")}
+    """Versions, CPU and commit; without the time, so that runs of one origin have equal provenance."""
+    origin = records.provenance()
+    machine = {"count": origin["platform"]["cpus"], "machine": origin["platform"]["machine"]}
+    machine["capability"] = torch.backends.cpu.get_cpu_capability()
     return {
-        "versions": {"python": platform.python_version(), "placevalue": pv.__version__} | packages,
-        "device": {"kind": "cpu", "threads": torch.get_num_threads(), "count": os.cpu_count()}
-        | {"machine": platform.machine(), "capability": torch.backends.cpu.get_cpu_capability()},
-        "git": git_state(),
+        "versions": origin["versions"],
+        "device": {"kind": "cpu", "threads": torch.get_num_threads()} | machine,
+        "git": origin.get("git", {}),
     }
 
 
 def build_model(tokenizer: PreTrainedTokenizerBase, settings: Settings, seed: int) -> T5ForConditionalGeneration:
-    """A T5 with fresh weights, attached."""
+    """An attached T5 with random weights."""
     config = T5Config(
         vocab_size=len(tokenizer),
         d_model=settings.dim,
@@ -91,7 +89,7 @@ def build_model(tokenizer: PreTrainedTokenizerBase, settings: Settings, seed: in
 
 
 def batches(cell: Cell, settings: Settings, seed: int) -> Iterator[Tensor]:
-    """Which training pairs each step sees: whole batches, each pair once in each pass."""
+    """The indices of the training pairs of each step. Batches are full; a pass has no pair twice."""
     generator = torch.Generator().manual_seed(seed)
     order, at = torch.randperm(cell.size, generator=generator), 0
     for _ in range(cell.steps):
@@ -102,7 +100,7 @@ def batches(cell: Cell, settings: Settings, seed: int) -> Iterator[Tensor]:
 
 
 def learning_rate(step: int, steps: int, settings: Settings) -> float:
-    """Up from 0, held, and down to 0 at the end."""
+    """Warm up from 0, stay constant, and fall to 0 at the end."""
     down = (steps - step + 1) / max(1, round(settings.cooldown * steps))
     return settings.learning_rate * min(1.0, step / settings.warmup, down)
 
@@ -110,7 +108,7 @@ def learning_rate(step: int, steps: int, settings: Settings) -> float:
 def test_model(
     model: T5ForConditionalGeneration, tokenizer: PreTrainedTokenizerBase, train: Sums, test: Sums, settings: Settings
 ) -> dict[str, Any]:
-    """Scores on the test pairs and on a sample of the training pairs, and how large the digit embeddings are."""
+    """Scores on the test pairs and on a sample of the training pairs, and the mean norm of the digit embeddings."""
     sample = slice(settings.train_sample)
     questions = torch.cat([test.questions, train.questions[sample]])
     texts = decode(model, tokenizer, questions, test.labels.shape[1])
@@ -124,7 +122,7 @@ def test_model(
 
 @torch.no_grad()
 def decode(model: Any, tokenizer: PreTrainedTokenizerBase, questions: Tensor, length: int) -> list[str]:
-    """The likeliest token at each step, up to the end or `length` tokens, as text."""
+    """Greedy decoding of at most `length` tokens, as text."""
     model.eval()
     encoded = model.get_encoder()(input_ids=questions)
     written = torch.full((len(questions), 1), model.config.decoder_start_token_id)
@@ -138,5 +136,5 @@ def decode(model: Any, tokenizer: PreTrainedTokenizerBase, questions: Tensor, le
 
 
 def _means(loss: pv.AggregationLoss) -> dict[str, float]:
-    """The parts of the loss since the last test; those that are absent stay absent."""
+    """The mean parts of the loss since the last test."""
     return {name: value for name, value in loss.take_means().items() if name != "numbers"}

@@ -1,4 +1,4 @@
-"""The study of addition at toy size, through the functions that run the large one."""
+"""The addition study at toy size, through the functions that run the large one."""
 
 import json
 
@@ -22,7 +22,7 @@ def tiny(seeds=(0,), **changes):
     return Grid([Cell(2, 40, 4)], [CE, Arm(0.6)], seeds, Settings(**vars(TINY) | changes))
 
 
-def test_a_study_is_run_taken_up_again_and_reported(tmp_path, capsys):
+def test_a_study_runs_continues_and_reports(tmp_path, capsys):
     runs, to = tmp_path / "runs", tmp_path / "report"
     assert main(["run", "--runs", str(runs), "--deadline", "0"], tiny()) == 1
     assert not runs.exists()
@@ -37,12 +37,12 @@ def test_a_study_is_run_taken_up_again_and_reported(tmp_path, capsys):
     record = json.loads((to / "record.json").read_text())
     assert record["comparisons"] == 3 and record["missing"] == 0 and len(record["runs"]) == 4
     page = (to / "README.md").read_text()
-    assert page == render_page(record) and "Of 3 comparisons" in page and "`soft-weighted-0.6`" in page
+    assert page == render_page(record) and "There are 3 comparisons" in page and "`soft-weighted-0.6`" in page
     with pytest.raises(DataError, match="other settings"):
         main(["report", "--runs", str(runs), "--to", str(to)], tiny(learning_rate=1e-3))
 
 
-def test_the_page_names_what_differs(tmp_path):
+def test_the_page_lists_the_differences(tmp_path):
     grid = tiny(seeds=(0, 1, 2))
     for run in grid.runs():
         gain = 0.5 + 0.01 * run.seed if run.arm != CE else 0.0
@@ -52,13 +52,13 @@ def test_the_page_names_what_differs(tmp_path):
         outcome = {"schema": 1, "config": run.config(), "checkpoints": [checkpoint | {"test": test}], "seconds": 1.0}
         write_json(tmp_path / f"{run.name}.json", outcome | {"parameters": 9, "provenance": origin})
     page = render_page(build_record(grid, tmp_path))
-    assert "2 are better and 1 worse" in page and "2 remain better and 1 worse" in page
+    assert "In 2 of them the arm is better and in 1 worse" in page and "2 remain better and 1 worse" in page
     assert "- 2 digits, 40 pairs, exact match: `soft-weighted-0.6`*" in page
     assert "| `soft-weighted-0.6` | 1 | 1 / 0 | 0 / 1 | 1 / 0 |" in page
     assert "**+5.10 (+4.85 to +5.35)***" in page
 
 
-def test_the_committed_page_is_written_from_the_committed_record():
+def test_the_committed_page_matches_the_committed_record():
     assert (HERE / "README.md").read_text() == render_page(json.loads((HERE / "record.json").read_text()))
 
 
@@ -73,7 +73,7 @@ def test_arms_of_a_seed_share_weights_and_batches():
     assert len(torch.cat(passes[:2]).unique()) == 32
 
 
-def test_test_pairs_are_new_in_either_order_and_the_same_for_every_size():
+def test_test_pairs_are_not_trained_on_in_either_order_and_are_the_same_for_every_size():
     small, test = draw_pairs(2, 1000, 1000, seed=3)
     large, same = draw_pairs(2, 3000, 1000, seed=3)
     assert test == same and large[:1000] == small and len(set(large)) == 3000
