@@ -79,15 +79,8 @@ def run() -> Outcome:
         found = [_measure(kind) for kind in MODELS]
     finally:
         torch.set_num_threads(before)
-    config = {
-        "tokenizer": TOKENIZER,
-        "threads": THREADS,
-        "seed": SEED,
-        "warmup": WARMUP,
-        "pairs": PAIRS,
-        "batch": BATCH,
-        "length": LENGTH,
-    }
+    config = {"tokenizer": TOKENIZER, "threads": THREADS, "seed": SEED, "warmup": WARMUP}
+    config |= {"pairs": PAIRS, "batch": BATCH, "length": LENGTH}
     raw = {kind: details for kind, (_, details) in zip(MODELS, found, strict=True)}
     return Outcome(config, [check for check, _ in found], raw)
 

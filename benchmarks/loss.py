@@ -29,28 +29,10 @@ SEED, THREADS, WARMUP = 0, 2, 3
 # A training loop prepares the next step while the GPU works on this one. So a run on a GPU has several steps, and the
 # clock waits for the GPU only before the first and after the last.
 SETTINGS = {
-    "cpu": dict(
-        model="t5",
-        vocabulary=32_128,
-        dtype="float32",
-        batch=16,
-        source=64,
-        target=12,
-        pairs=40,
-        run=1,
-        target_ratio=1.05,
-    ),
-    "cuda": dict(
-        model="bart-base",
-        vocabulary=50_265,
-        dtype="bfloat16",
-        batch=1024,
-        source=80,
-        target=14,
-        pairs=10,
-        run=5,
-        target_ratio=1.03,
-    ),
+    "cpu": dict(model="t5", vocabulary=32_128, dtype="float32", batch=16, source=64, target=12)
+    | dict(pairs=40, run=1, target_ratio=1.05),
+    "cuda": dict(model="bart-base", vocabulary=50_265, dtype="bfloat16", batch=1024, source=80, target=14)
+    | dict(pairs=10, run=5, target_ratio=1.03),
 }
 ARMS: dict[str, dict[str, Any] | None] = {
     "cross-entropy": None,
