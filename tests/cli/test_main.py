@@ -84,3 +84,25 @@ def test_an_inspection_is_what_the_ids_say():
         (".5", [5], [-1], [0.5]),
     ]
     assert found.ours[:5] == ["[F]", "[AGG]", "1", "2", "[/F]"]
+
+
+def test_ctrl_c_ends_with_one_line_and_how_to_continue(monkeypatch, capsys, folder):
+    def interrupted(_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("placevalue.cli.inspect.run", interrupted)
+    assert main(["inspect", "7", "--model", str(folder)]) == 130
+    assert capsys.readouterr().err == "placevalue: interrupted. Nothing was lost.\n"
+    monkeypatch.setattr("placevalue.cli.train.run", interrupted)
+    assert main(["train", "recipe.yaml"]) == 130
+    assert "--resume" in capsys.readouterr().err
+
+
+def test_overrides_may_be_anywhere_on_the_line(monkeypatch):
+    seen = []
+    monkeypatch.setattr("placevalue.cli.train.run", seen.append)
+    before, after = "training.epochs=3", "training.batch_size=4"
+    assert main(["train", "recipe.yaml", before, "--seed", "2", after, "--dry-run"]) == 0
+    assert seen[0].overrides == [before, after] and seen[0].seed == 2 and seen[0].dry_run
+    with pytest.raises(SystemExit):
+        main(["train", "recipe.yaml", "--seed", "2", "nonsense"])

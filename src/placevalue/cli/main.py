@@ -22,18 +22,37 @@ VERBS = {
 }
 """Each verb is the module of this package with its name; only the one that runs is imported."""
 ALIASES = {"predict": ("generate",)}
+CONTINUE = dict.fromkeys(
+    ("predict", "generate", "reproduce", "sweep", "neighbours"), "Run the same command again to continue."
+) | {"train": "Run the same command with --resume to continue from the last checkpoint."}
+"""How to go on after Ctrl-C."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb; the exit status is 0, or 1 after an error that the user can fix."""
+    """Run one verb; the exit status is 0, 1 after an error that the user can fix, or 130 after Ctrl-C."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    options = _parser(words).parse_args(words)
     try:
+        options = _parse(words)
         options.run(options)
     except (PlacevalueError, OSError) as error:
         print(f"placevalue: {error}", file=sys.stderr)  # noqa: T201
         return 1
+    except KeyboardInterrupt:
+        print(f"placevalue: interrupted. {CONTINUE.get(words[0], 'Nothing was lost.')}", file=sys.stderr)  # noqa: T201
+        return 130
     return 0
+
+
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    """The options; overrides of a recipe (KEY=VALUE) may be anywhere on the line."""
+    parser = _parser(words)
+    options, rest = parser.parse_known_args(words)
+    if hasattr(options, "overrides"):
+        options.overrides += [word for word in rest if "=" in word and not word.startswith("-")]
+        rest = [word for word in rest if word not in options.overrides]
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return options
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
