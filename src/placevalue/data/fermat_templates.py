@@ -15,16 +15,14 @@ import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from placevalue.common.errors import ConfigError, DataError
-from placevalue.common.files import file_hash, write_json, write_whole
-from placevalue.data.arithmetic import OPERATIONS, Column, Program, evaluate_columns, parse_expression
-from placevalue.data.files import RECORD, bundled_checksum, read_bundled
-from placevalue.data.problem import Problem, to_json_lines
+from placevalue.data.arithmetic import Column, Program, evaluate_columns, parse_expression
+from placevalue.data.files import bundled_checksum, read_bundled, write_generated
+from placevalue.data.problem import Problem
 
 FILE = "fermat/templates.csv.gz"
 SOURCE = "fermat-templates"
@@ -146,26 +144,14 @@ def write_fermat(
     config: FermatConfig, folder: str | os.PathLike[str], progress: Callable[[int], Any] = lambda _rows: None
 ) -> dict[str, Any]:
     """Write `train.jsonl`, `dev.jsonl` and, last, `data.json`: the settings, counts and checksums, also returned."""
-    parts = generate_fermat(config, progress)
-    described = {}
-    for part, problems in parts.items():
-        path = write_whole(Path(folder) / f"{part}.jsonl", to_json_lines(problems))
-        described[path.name] = {
-            "rows": len(problems),
-            "distinct_questions": len({problem.question for problem in problems}),
-            "operations": {name: sum(problem.operation == name for problem in problems) for name in OPERATIONS},
-            "sha256": file_hash(path),
-        }
     left_out = [template.line for template in read_templates() if not template.answerable]
     record = {
         "sources": [SOURCE],
         "config": asdict(config),
         "templates": {"sha256": bundled_checksum(FILE), "lines_left_out": left_out},
         "number_classes": [asdict(numbers) for numbers in number_classes(config.large)],
-        "files": described,
     }
-    write_json(Path(folder) / RECORD, record)
-    return record
+    return write_generated(folder, generate_fermat(config, progress), record)
 
 
 def _generate(

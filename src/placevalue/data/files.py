@@ -5,15 +5,17 @@ import gzip
 import hashlib
 import math
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from placevalue.common.errors import DataError
-from placevalue.common.files import file_hash, read_json, read_json_lines
-from placevalue.data.problem import FIELDS, Problem, shortest
+from placevalue.common.files import file_hash, read_json, read_json_lines, write_json, write_whole
+from placevalue.data.arithmetic import OPERATIONS
+from placevalue.data.problem import FIELDS, Problem, shortest, to_json_lines
 
 BUNDLED = "bundled"
 CHECKSUMS = "SHA256SUMS"
@@ -70,6 +72,25 @@ def read_problems(path: str | os.PathLike[str]) -> list[Problem]:
     if not problems:
         raise DataError(f"{path}: the file is empty: expected rows with {' and '.join(REQUIRED)}")
     return problems
+
+
+def write_generated(
+    folder: str | os.PathLike[str], parts: Mapping[str, list[Problem]], record: dict[str, Any]
+) -> dict[str, Any]:
+    """Write each part as `PART.jsonl` and, last, `data.json`: the record, with its `sources`, and all checksums."""
+    described = {}
+    for part, problems in parts.items():
+        path = write_whole(Path(folder) / f"{part}.jsonl", to_json_lines(problems))
+        found = Counter(problem.operation for problem in problems if problem.operation)
+        described[path.name] = {
+            "rows": len(problems),
+            "distinct_questions": len({problem.question for problem in problems}),
+            "operations": {name: found[name] for name in OPERATIONS if found},
+            "sha256": file_hash(path),
+        }
+    record = record | {"files": described}
+    write_json(Path(folder) / RECORD, record)
+    return record
 
 
 def made_from(path: str | os.PathLike[str]) -> tuple[str, ...]:
