@@ -1,15 +1,18 @@
-"""Arithmetic in text, read by a small parser and never by `eval`: what templates and equations compute.
+"""Exact arithmetic on the expressions of templates and equations, parsed with `ast` and never evaluated by Python.
 
-An expression has numbers, the names `num1` .. `numN`, `+ - * /`, a leading minus and parentheses. Everything else is
-refused: other names, calls, attributes, powers. What is read becomes a postfix program, which is run on exact values:
-one at a time on fractions, or on whole columns of scaled integers.
+An expression has numbers, the names `num1` to `num99`, `+ - * /`, a leading minus and parentheses. Everything else is
+refused: other names, calls, attributes, powers. An expression becomes a postfix program that runs on exact values: on
+fractions one at a time, or on whole columns of scaled integers.
 """
 
+import ast
+import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -18,22 +21,26 @@ from numpy.typing import NDArray
 from placevalue.common.errors import DataError
 
 LONGEST, DEEPEST = 1000, 50
-TOKEN = re.compile(r"\s*(?:(?P<number>[0-9]+(?:\.[0-9]+)?|\.[0-9]+)|(?P<name>[^\W\d]\w*)|(?P<sign>[-+*/()]))")
-NUMBER_NAME = re.compile(r"num([1-9][0-9]?)")
+REFUSED = re.compile(r"[^\w .+*/()-]", re.ASCII)
+NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+")
+NAME = re.compile(r"num([1-9][0-9]?)")
 NEGATE = "~"
-OPERATIONS = ("a+b", "a-b", "a*b", "a/b")
+SIGNS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+WORK = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+OPERATIONS = tuple(f"a{sign}b" for sign in WORK)
 Column = NDArray[Any]
+Step = int | Fraction | str
 
 
 @dataclass(frozen=True)
 class Program:
-    """An expression as a postfix program: an int is the number of a name, a Fraction a constant, a str an operator."""
+    """An expression in postfix order: an int N is the name `numN`, a Fraction a constant, a str an operator."""
 
-    steps: tuple[int | Fraction | str, ...]
+    steps: tuple[Step, ...]
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Which of `num1` .. `numN` it reads, in order."""
+        """The N of every `numN` that it reads, in ascending order."""
         return tuple(sorted({step for step in self.steps if isinstance(step, int)}))
 
     @property
@@ -52,21 +59,55 @@ class Program:
         """
         stack: list[Fraction] = []
         for step in self.steps:
-            if isinstance(step, str):
-                _apply(stack, step)
-            else:
+            if not isinstance(step, str):
                 stack.append(values[step] if isinstance(step, int) else step)
+            elif step == NEGATE:
+                stack.append(-stack.pop())
+            else:
+                right, left = stack.pop(), stack.pop()
+                stack.append(WORK[step](left, right))
         return stack.pop()
 
 
 def parse_expression(text: str, where: str = "expression") -> Program:
-    """Read an expression; what is no arithmetic is refused with `where` it stands.
+    """Parse an expression; `where` is named in the error if it is not arithmetic.
 
     Example:
         >>> parse_expression("num1 * 2").steps
         (1, Fraction(2, 1), '*')
     """
-    return Program(tuple(_Parser(text, where).read()))
+    try:
+        return Program(_steps(" ".join(text.split())))
+    except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
+        what = error.msg if isinstance(error, SyntaxError) else str(error) or "too complex"
+        raise DataError(f"{where}: {text[:80]!r} is not arithmetic that placevalue can read: {what}") from None
+
+
+def _steps(text: str) -> tuple[Step, ...]:
+    if len(text) > LONGEST:
+        raise ValueError(f"{len(text)} characters, expected at most {LONGEST}")
+    if refused := REFUSED.search(text):
+        raise ValueError(f"unexpected {refused[0]!r}")
+    if max(accumulate((sign == "(") - (sign == ")") for sign in "+" + text)) > DEEPEST:
+        raise ValueError(f"nested more than {DEEPEST} deep")
+    found: list[Step] = []
+    nodes = [(ast.parse(text, mode="eval").body, 0)]
+    while nodes:  # from right to left: operator, right side, left side
+        node, depth = nodes.pop()
+        source = text[node.col_offset : node.end_col_offset]
+        if isinstance(node, ast.BinOp) and (sign := SIGNS.get(type(node.op))):
+            found.append(sign)
+            nodes += [(node.left, depth), (node.right, depth)]
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and depth < DEEPEST:
+            found.append(NEGATE)
+            nodes.append((node.operand, depth + 1))
+        elif isinstance(node, ast.Constant) and NUMBER.fullmatch(source):
+            found.append(Fraction(source))
+        elif isinstance(node, ast.Name) and (name := NAME.fullmatch(source)):
+            found.append(int(name[1]))
+        else:
+            raise ValueError(f"found {source[:40]!r}, expected only numbers, num1, num2, .., + - * / and parentheses")
+    return tuple(reversed(found))
 
 
 def operation_of(equation: str) -> str | None:
@@ -150,85 +191,3 @@ def _bound(program: Program, scale: int, largest: int) -> int:
     columns = {number: np.array([max(largest, 1)], dtype=object) for number in program.numbers}
     numerator, denominator, _ = _run(growing, columns or {0: np.array([1], dtype=object)}, scale)
     return max(int(numerator[0]), int(denominator[0]), scale ** len(steps))
-
-
-def _apply(stack: list[Fraction], step: str) -> None:
-    right = stack.pop()
-    if step == NEGATE:
-        stack.append(-right)
-        return
-    left = stack.pop()
-    result = {"+": left.__add__, "-": left.__sub__, "*": left.__mul__, "/": left.__truediv__}[step](right)
-    stack.append(result)
-
-
-class _Parser:
-    """Recursive descent over the tokens of one expression."""
-
-    def __init__(self, text: str, where: str) -> None:
-        self.text, self.where = text, where
-        if len(text) > LONGEST:
-            raise self._fault(f"{len(text)} characters, expected at most {LONGEST}")
-        self.tokens = self._tokens()
-        self.at = 0
-
-    def read(self) -> Sequence[int | Fraction | str]:
-        """The whole expression as postfix steps."""
-        steps = self._sum(0)
-        if self.at < len(self.tokens):
-            raise self._unexpected()
-        return steps
-
-    def _tokens(self) -> list[tuple[str, str]]:
-        found, at, text = [], 0, self.text.rstrip()
-        while at < len(text):
-            match = TOKEN.match(text, at)
-            if match is None:
-                raise self._fault(f"unexpected {text[at:].lstrip()[0]!r}")
-            found.append((str(match.lastgroup), match[str(match.lastgroup)]))
-            at = match.end()
-        return found
-
-    def _sum(self, depth: int) -> list[int | Fraction | str]:
-        steps = self._product(depth)
-        while (sign := self._take("+-")) is not None:
-            steps += [*self._product(depth), sign]
-        return steps
-
-    def _product(self, depth: int) -> list[int | Fraction | str]:
-        steps = self._operand(depth)
-        while (sign := self._take("*/")) is not None:
-            steps += [*self._operand(depth), sign]
-        return steps
-
-    def _operand(self, depth: int) -> list[int | Fraction | str]:
-        if depth > DEEPEST:
-            raise self._fault(f"nested more than {DEEPEST} deep")
-        if self._take("-"):
-            return [*self._operand(depth + 1), NEGATE]
-        if self._take("("):
-            steps = self._sum(depth + 1)
-            if not self._take(")"):
-                raise self._unexpected("')'")
-            return steps
-        kind, token = self.tokens[self.at] if self.at < len(self.tokens) else ("", "")
-        name = NUMBER_NAME.fullmatch(token)
-        if kind == "name" and name is None:
-            raise self._fault(f"the name {token!r}, expected only num1, num2, ..")
-        if kind not in ("number", "name"):
-            raise self._unexpected("a number or '('")
-        self.at += 1
-        return [int(name[1])] if name else [Fraction(token)]
-
-    def _take(self, signs: str) -> str | None:
-        if self.at < len(self.tokens) and self.tokens[self.at][0] == "sign" and self.tokens[self.at][1] in signs:
-            self.at += 1
-            return self.tokens[self.at - 1][1]
-        return None
-
-    def _unexpected(self, expected: str = "an operator") -> DataError:
-        found = repr(self.tokens[self.at][1]) if self.at < len(self.tokens) else "its end"
-        return self._fault(f"{found} where {expected} should stand")
-
-    def _fault(self, what: str) -> DataError:
-        return DataError(f"{self.where}: {self.text[:80]!r} is no arithmetic that can be read: {what}")
