@@ -240,7 +240,7 @@ def test_own_files_give_problems(tmp_path):
         ("a.jsonl", '{"question": "q"}\n{"answer": "q"}\n', "line 1: answer is missing\n.*line 2: question is missing"),
         ("a.jsonl", '{"question": " ", "answer": true}\n', "line 1: question is empty\n.*answer is True"),
         ("a.jsonl", '{"question": "q", "answer": NaN}\n', "line 1: answer is nan"),
-        ("a.jsonl", '{"question": "q", "answer": 1, "id": "i"}\n' * 2, "line 2: id 'i' stands in line 1 too"),
+        ("a.jsonl", '{"question": "q", "answer": 1, "id": "i"}\n' * 2, "line 2: id 'i' is also in line 1"),
         ("a.jsonl", "{}\n" * 20, "and 30 more"),
         ("a.txt", "", "expected a file that ends in .jsonl or .csv"),
     ],
@@ -617,9 +617,9 @@ def test_a_changed_generated_file_is_reported(tmp_path):
     write_fermat(FermatConfig(size=20, dev_size=5), tmp_path)
     path = tmp_path / "train.jsonl"
     path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(DataError, match="train.jsonl is not the file that .*data.json speaks of"):
+    with pytest.raises(DataError, match="train.jsonl differs from the file that .*data.json describes"):
         load_data(path)
-    with pytest.raises(DataError, match="make it again"):
+    with pytest.raises(DataError, match="generate it again"):
         data_sources(path)
     assert len(load_data(tmp_path / "dev.jsonl")) == 5
 

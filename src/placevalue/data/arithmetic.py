@@ -45,10 +45,8 @@ class Program:
 
     @property
     def operation(self) -> str | None:
-        """`a+b`, `a-b`, `a*b` or `a/b` where it is one operator between two numbers."""
-        if len(self.steps) == 3 and self.steps[-1] != NEGATE:
-            return f"a{self.steps[-1]}b"
-        return None
+        """`a+b`, `a-b`, `a*b` or `a/b` if it is one operator between two numbers, else None."""
+        return f"a{self.steps[2]}b" if len(self.steps) == 3 and self.steps[2] != NEGATE else None
 
     def evaluate(self, values: Mapping[int, Fraction]) -> Fraction:
         """The exact result for one value of each number.
@@ -111,7 +109,7 @@ def _steps(text: str) -> tuple[Step, ...]:
 
 
 def operation_of(equation: str) -> str | None:
-    """The operation of an equation such as `x=56*9`; none where it is not one operator between two numbers.
+    """The operation of an equation such as `x=56*9`; None unless it is one operator between two numbers.
 
     Example:
         >>> operation_of("X=(27.0*16.0)")
@@ -126,23 +124,23 @@ def operation_of(equation: str) -> str | None:
 def evaluate_columns(
     program: Program, columns: Mapping[int, Column], scale: int, largest: int
 ) -> tuple[Column, Column, Column]:
-    """Run a program on columns of integers that stand for `column / scale`, exactly.
+    """Run a program exactly on columns of integers that mean `column / scale`.
 
     Args:
         program: What to compute.
-        columns: One column of integers from 0 up for each number that the program reads, and at least one.
-        scale: What the columns' integers must be divided by, a power of ten.
-        largest: No integer in the columns is larger; where 64 bits may not hold all results, Python's integers do.
+        columns: One column of integers from 0 up for each number that the program reads.
+        scale: A power of ten.
+        largest: The largest integer in the columns. Python's integers are used if 64 bits may not hold all results.
 
     Returns:
-        Numerators, denominators above 0, and where the result exists: nothing was divided by 0.
+        Numerators, positive denominators, and whether each result exists, that is, nothing was divided by 0.
     """
     kind = np.int64 if _bound(program, scale, largest) < 2**63 else object
     return _run(program, {number: column.astype(kind, copy=False) for number, column in columns.items()}, scale)
 
 
 def _run(program: Program, columns: Mapping[int, Column], scale: int) -> tuple[Column, Column, Column]:
-    first = next(iter(columns.values()))
+    first = next(iter(columns.values()), np.ones(1, dtype=object))
     exists = np.ones(first.shape, dtype=bool)
     stack: list[tuple[Any, Any]] = []
     for step in program.steps:
@@ -158,7 +156,9 @@ def _run(program: Program, columns: Mapping[int, Column], scale: int) -> tuple[C
             if step == "/":
                 exists &= np.asarray(right[0] != 0, dtype=bool)
             stack.append(_combine(step, left, right))
-    numerator, denominator = (_as_column(part, first) for part in stack.pop())
+    numerator, denominator = (
+        part if isinstance(part, np.ndarray) else np.full_like(first, part) for part in stack.pop()
+    )
     if not exists.all():
         denominator = np.where(exists, denominator, 1)
     if (negative := denominator < 0).any():
@@ -166,12 +166,8 @@ def _run(program: Program, columns: Mapping[int, Column], scale: int) -> tuple[C
     return numerator, denominator, exists
 
 
-def _as_column(part: Any, like: Column) -> Column:
-    return part if isinstance(part, np.ndarray) else np.full_like(like, part)
-
-
 def _combine(step: str, left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Two values as numerator and denominator, each a column or one int, under an operator."""
+    """Combine two fractions, whose numerators and denominators are columns or ints."""
     (top, below), (other_top, other_below) = left, right
     if step == "*":
         return top * other_top, below * other_below
@@ -185,9 +181,9 @@ def _combine(step: str, left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[
 
 @cache
 def _bound(program: Program, scale: int, largest: int) -> int:
-    """No integer met on the way is larger: all is added, nothing is below 1, so what is met never shrinks again."""
+    """A bound for every intermediate integer: with only additions and factors of 1 or more, values never shrink."""
     steps = [abs(step) or Fraction(1) if isinstance(step, Fraction) else step for step in program.steps]
     growing = Program(tuple("+" if step == "-" else step for step in steps if step != NEGATE))
     columns = {number: np.array([max(largest, 1)], dtype=object) for number in program.numbers}
-    numerator, denominator, _ = _run(growing, columns or {0: np.array([1], dtype=object)}, scale)
+    numerator, denominator, _ = _run(growing, columns, scale)
     return max(int(numerator[0]), int(denominator[0]), scale ** len(steps))

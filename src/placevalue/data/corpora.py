@@ -25,8 +25,6 @@ class Corpus:
 
     about: str
     parts: tuple[str, ...]
-    folder: str
-    """The folder of its files and licence in `bundled/`."""
     source: str
     """The name it counts as when models are checked for test problems they have seen."""
     load: Callable[[str], list[Problem]]
@@ -34,21 +32,16 @@ class Corpus:
 
 
 CORPORA = {
-    "mawps": Corpus("MAWPS, a seeded split", tuple(SPLITS), "mawps", "mawps", read_mawps),
+    "mawps": Corpus("MAWPS, a seeded split", tuple(SPLITS), "mawps", read_mawps),
     "mawps-dedup": Corpus(
         "MAWPS without questions that a later part repeats",
         tuple(SPLITS),
         "mawps",
-        "mawps",
         partial(read_mawps, deduplicated=True),
     ),
-    "fermat": Corpus("FERMAT's test sets", FERMAT_SETS, "fermat", "fermat", read_fermat),
+    "fermat": Corpus("FERMAT's test sets", FERMAT_SETS, "fermat", read_fermat),
     SOURCE: Corpus(
-        "FERMAT's training and dev sets, generated from its templates",
-        ("train", "dev"),
-        "fermat",
-        SOURCE,
-        lambda part: list(_generated()[part]),
+        "FERMAT's training and dev sets, generated", ("train", "dev"), SOURCE, lambda part: list(_generated()[part])
     ),
 }
 SHORTHANDS = {
@@ -79,17 +72,15 @@ def load_problems(
         >>> load_problems("mawps", split="test")[0].answer
         '4.6'
     """
+    if name not in ("fermat", "mawps"):
+        raise ConfigError(f"no corpus {name!r}: expected fermat or mawps; for your own file, use read_problems")
+    if name == "fermat" and (split is not None or deduplicated):
+        raise ConfigError("fermat has no split: it is all test; give set=, one of " + ", ".join(FERMAT_SETS))
+    if name == "mawps" and set is not None:
+        raise ConfigError(f"mawps has no set={set!r}: give split=, one of {', '.join(SPLITS)}")
     if name == "fermat":
-        if split is not None or deduplicated:
-            raise ConfigError("fermat has no split: it is all test; give set=, one of " + ", ".join(FERMAT_SETS))
-        _check("set", set, FERMAT_SETS)
-        return read_fermat(str(set))
-    if name == "mawps":
-        if set is not None:
-            raise ConfigError(f"mawps has no set={set!r}: give split=, one of {', '.join(SPLITS)}")
-        _check("split", split, tuple(SPLITS))
-        return read_mawps(str(split), deduplicated)
-    raise ConfigError(f"no corpus {name!r}: expected fermat or mawps; for your own file, use read_problems")
+        return read_fermat(_check("set", set, FERMAT_SETS))
+    return read_mawps(_check("split", split, tuple(SPLITS)), deduplicated)
 
 
 def load_data(spec: str | os.PathLike[str]) -> list[Problem]:
@@ -102,7 +93,7 @@ def load_data(spec: str | os.PathLike[str]) -> list[Problem]:
         1111
     """
     named = _named(spec)
-    return read_problems(spec) if named is None else CORPORA[named[0]].load(named[1])
+    return CORPORA[named[0]].load(named[1]) if named else read_problems(spec)
 
 
 def expand_data(data: Sequence[str]) -> list[str]:
@@ -121,8 +112,7 @@ def data_sources(spec: str | os.PathLike[str]) -> tuple[str, ...]:
         >>> data_sources("mawps-dedup:train")
         ('mawps',)
     """
-    named = _named(spec)
-    if named is not None:
+    if named := _named(spec):
         return (CORPORA[named[0]].source,)
     return made_from(spec) or (f"file:{file_hash(spec)[:12]}",)
 
@@ -145,9 +135,8 @@ def data_checksum(spec: str | os.PathLike[str]) -> str:
 
 def corpus_licence(name: str) -> str:
     """Licence and copyright holder of a corpus, from its bundled licence file."""
-    text = read_bundled(f"{CORPORA[name].folder}/LICENSE").decode()
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"{lines[0]}, {lines[1]}"
+    text = read_bundled(f"{name.partition('-')[0]}/LICENSE").decode()
+    return ", ".join([line.strip() for line in text.splitlines() if line.strip()][:2])
 
 
 def _named(spec: str | os.PathLike[str]) -> tuple[str, str] | None:
@@ -155,8 +144,7 @@ def _named(spec: str | os.PathLike[str]) -> tuple[str, str] | None:
     text = os.fspath(spec)
     corpus, colon, part = text.partition(":")
     if corpus in CORPORA and colon:
-        _check("part", part, CORPORA[corpus].parts, f"{corpus}:")
-        return corpus, part
+        return corpus, _check("part", part, CORPORA[corpus].parts, f"{corpus}:")
     if corpus in LEFT and colon:
         raise ConfigError(f"{text!r} is no longer part of placevalue: {LEFT[corpus]}")
     if not text.endswith(tuple(READERS)):
@@ -165,6 +153,7 @@ def _named(spec: str | os.PathLike[str]) -> tuple[str, str] | None:
     return None
 
 
-def _check(what: str, given: str | None, known: tuple[str, ...], prefix: str = "") -> None:
-    if given not in known:
+def _check(what: str, given: str | None, known: tuple[str, ...], prefix: str = "") -> str:
+    if given is None or given not in known:
         raise ConfigError(f"{what}={given!r}: expected one of {', '.join(prefix + name for name in known)}")
+    return given

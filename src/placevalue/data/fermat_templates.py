@@ -28,6 +28,7 @@ FILE = "fermat/templates.csv.gz"
 SOURCE = "fermat-templates"
 Large = Literal["paper", "script"]
 Answers = Literal["short", "rounded"]
+Progress = Callable[[int], Any]
 LARGEST: dict[str, int] = {"paper": 100_000, "script": 999_999}
 LONGEST_ANSWER, MOST_DECIMALS, ROUNDED_DECIMALS = 15, 13, 6
 """15 characters hold at most 13 decimals, or 13 digits before `.0`."""
@@ -122,9 +123,7 @@ def _with_gaps(text: str, shown: tuple[int, ...]) -> str:
     return NAME.sub(lambda name: f"{{{shown.index(int(name[1]))}}}", text.replace("{", "{{").replace("}", "}}"))
 
 
-def generate_fermat(
-    config: FermatConfig, progress: Callable[[int], Any] = lambda _rows: None
-) -> dict[str, list[Problem]]:
+def generate_fermat(config: FermatConfig, progress: Progress = lambda _rows: None) -> dict[str, list[Problem]]:
     """Generate `train` and `dev`; `progress` is called with the number of new rows.
 
     Example:
@@ -132,13 +131,13 @@ def generate_fermat(
         1000
     """
     templates = [template for template in read_templates() if template.answerable]
-    dev = _generate(config, "dev", config.dev_size, templates, set(), progress)
+    dev = _generate(config, "dev", config.dev_size, templates, set(), progress) if config.dev_size else []
     held_out = {problem.question for problem in dev}
     return {"train": _generate(config, "train", config.size, templates, held_out, progress), "dev": dev}
 
 
 def write_fermat(
-    config: FermatConfig, folder: str | os.PathLike[str], progress: Callable[[int], Any] = lambda _rows: None
+    config: FermatConfig, folder: str | os.PathLike[str], progress: Progress = lambda _rows: None
 ) -> dict[str, Any]:
     """Write `train.jsonl`, `dev.jsonl` and `data.json`; return the latter: settings, counts and checksums."""
     left_out = [template.line for template in read_templates() if not template.answerable]
@@ -152,16 +151,9 @@ def write_fermat(
 
 
 def _generate(
-    config: FermatConfig,
-    part: str,
-    size: int,
-    templates: list[Template],
-    held_out: set[str],
-    progress: Callable[[int], Any],
+    config: FermatConfig, part: str, size: int, templates: list[Template], held_out: set[str], progress: Progress
 ) -> list[Problem]:
     """Templates take turns in a random order, number classes get a quarter each; then all rows are shuffled."""
-    if not size:
-        return []
     stream = partial(_stream, config.seed, {"train": 0, "dev": 1}[part])
     classes = number_classes(config.large)
     turns = np.argsort(stream(0, 0).random_raw(len(templates)), kind="stable")
@@ -174,9 +166,8 @@ def _generate(
         numbers, template = classes[key // len(templates)], templates[key % len(templates)]
         bits = stream(1 + key // len(templates), template.line)
         drawn = _fill(template, numbers, len(wanted), bits, config.answers, held_out)
-        for place, (question, answer, equation) in zip(wanted.tolist(), drawn, strict=True):
-            name = f"{SOURCE}:{part}:{place}"
-            problems[place] = Problem(name, question, answer, equation, template.program.operation)
+        for place, texts in zip(wanted.tolist(), drawn, strict=True):
+            problems[place] = Problem(f"{SOURCE}:{part}:{place}", *texts, template.program.operation)
         progress(len(wanted))
     return problems
 
@@ -230,9 +221,7 @@ def _answers(
     scale = 10**numbers.decimals
     top, below, exists = evaluate_columns(program, columns, scale, numbers.high * scale)
     accepted = exists & (top > 0)
-    if answers == "short":
-        accepted &= _ends_early(top, below)
-    rows = np.flatnonzero(accepted)
+    rows = np.flatnonzero(accepted & _ends_early(top, below) if answers == "short" else accepted)
     if answers == "short":
         rows = rows[top[rows] // below[rows] < 10**MOST_DECIMALS]
     decimals = MOST_DECIMALS if answers == "short" else ROUNDED_DECIMALS

@@ -1,4 +1,4 @@
-"""Where problems are read from: the files inside the package, checked, and people's own JSONL and CSV files."""
+"""Read bundled files and your own JSONL and CSV files; write generated ones."""
 
 import csv
 import gzip
@@ -7,7 +7,6 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,23 +16,20 @@ from placevalue.common.files import file_hash, read_json, read_json_lines, write
 from placevalue.data.arithmetic import OPERATIONS
 from placevalue.data.problem import FIELDS, Problem, shortest, to_json_lines
 
-BUNDLED = "bundled"
 CHECKSUMS = "SHA256SUMS"
 RECORD = "data.json"
-"""What stands beside generated files and says how they were made."""
+"""The file next to generated ones that says how they were made."""
 REQUIRED = ("question", "answer")
 SHOWN_FAULTS = 10
 
 
 def read_bundled(name: str) -> bytes:
-    """A file of the package, checked against its checksum and unpacked where its name ends in `.gz`."""
-    expected = _checksums().get(name)
-    assert expected is not None, name
+    """Read a file of the package, check its checksum, and decompress it if its name ends in `.gz`."""
     try:
         content = _bundled(name)
     except FileNotFoundError:
         raise DataError(f"{name} is missing from placevalue's data: install placevalue again") from None
-    found = hashlib.sha256(content).hexdigest()
+    found, expected = hashlib.sha256(content).hexdigest(), bundled_checksum(name)
     if found != expected:
         raise DataError(f"{name} is damaged: its sha256 is {found}, expected {expected}: install placevalue again")
     return gzip.decompress(content) if name.endswith(".gz") else content
@@ -41,27 +37,30 @@ def read_bundled(name: str) -> bytes:
 
 def bundled_checksum(name: str) -> str:
     """The sha256 that a file of the package must have."""
-    return _checksums()[name]
+    lines = _bundled(CHECKSUMS).decode().splitlines()
+    return next(line.partition("  ")[0] for line in lines if line.endswith(f"  {name}"))
+
+
+def _bundled(name: str) -> bytes:
+    return (files("placevalue.data") / "bundled" / name).read_bytes()
 
 
 def read_problems(path: str | os.PathLike[str]) -> list[Problem]:
-    """Problems from a `.jsonl` or `.csv` file; all its faults are reported together, by line.
+    """Read problems from a `.jsonl` or `.csv` file; every error is reported with its line.
 
-    `question` and `answer` must be there; `id`, `equation` and `operation` may be; everything else is ignored. An
-    answer that is a JSON number is written in its shortest form.
+    `question` and `answer` are required, `id`, `equation` and `operation` optional; other fields are ignored. An answer
+    that is a JSON number is written in its shortest form.
 
     Example:
         >>> read_problems("mine.jsonl")  # doctest: +SKIP
     """
-    path = checked_path(path)
-    problems: list[Problem] = []
-    faults: list[str] = []
-    lines: dict[str, int] = {}
+    path = _checked(path)
+    problems, faults, lines = [], [], dict[str, int]()
     for line, row in READERS[path.suffix](path):
         values, wrong = _values(row)
         values["id"] = identity = values.get("id") or f"{path.name}:{line}"
         if identity in lines:
-            wrong.append(f"id {identity!r} stands in line {lines[identity]} too")
+            wrong.append(f"id {identity!r} is also in line {lines[identity]}")
         lines.setdefault(identity, line)
         faults += [f"{path}, line {line}: {fault}" for fault in wrong]
         if not wrong:
@@ -94,39 +93,35 @@ def write_generated(
 
 
 def made_from(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Which corpora a generated file's text comes from, by the record beside it; nothing for other files."""
-    record = _record_of(checked_path(path))
-    return tuple(record["sources"]) if record else ()
+    """Which corpora a generated file's text comes from, by the record next to it; empty for other files."""
+    return tuple(_record_of(_checked(path)).get("sources", ()))
 
 
-def checked_path(path: str | os.PathLike[str]) -> Path:
-    """The path of a file that is there, can be read, and, if it was generated, is what the record beside it says."""
+def _checked(path: str | os.PathLike[str]) -> Path:
+    """The path of an existing file of a known type that, if it was generated, is as its record says."""
     path = Path(path)
     if path.suffix not in READERS:
         raise DataError(f"{path}: expected a file that ends in {' or '.join(READERS)}")
     if not path.is_file():
-        raise DataError(f"{path}: no such file")
+        raise DataError(f"{path}: no such file: check the path")
     record = _record_of(path)
     if record and record["files"][path.name]["sha256"] != file_hash(path):
         raise DataError(
-            f"{path} is not the file that {path.with_name(RECORD)} speaks of, it was changed or half made: "
-            "make it again, or give it another name"
+            f"{path} differs from the file that {path.with_name(RECORD)} describes, so it was changed or is "
+            "incomplete: generate it again, or rename it"
         )
     return path
 
 
-def _record_of(path: Path) -> dict[str, Any] | None:
-    beside = path.with_name(RECORD)
-    if not beside.is_file():
-        return None
-    record = read_json(beside)
+def _record_of(path: Path) -> dict[str, Any]:
+    record = read_json(path.with_name(RECORD)) if path.with_name(RECORD).is_file() else {}
     if isinstance(record, dict) and isinstance(record.get("sources"), list) and path.name in record.get("files", {}):
         return record
-    return None
+    return {}
 
 
 def _values(row: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The fields of a row as text, and what is wrong with them."""
+    """The fields of a row as text, and their errors."""
     values: dict[str, Any] = {}
     faults = [f"{name} is missing" for name in REQUIRED if row.get(name) is None]
     for name in FIELDS:
@@ -151,7 +146,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             header = next(reader, [])
             missing = [name for name in REQUIRED if name not in header]
             if header and missing:
-                raise DataError(f"{path}, line 1: no column {' and no column '.join(missing)}, found {header}")
+                raise DataError(f"{path}, line 1: no column {' and no column '.join(missing)}, found {header}: add it")
             for row in reader:
                 if len(row) not in (0, len(header)):
                     raise DataError(f"{path}, line {reader.line_num}: {len(row)} columns, expected {len(header)}")
@@ -164,13 +159,3 @@ def _read_csv(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 READERS = {".jsonl": read_json_lines, ".csv": _read_csv}
-
-
-def _bundled(name: str) -> bytes:
-    return (files("placevalue.data") / BUNDLED / name).read_bytes()
-
-
-@cache
-def _checksums() -> dict[str, str]:
-    lines = _bundled(CHECKSUMS).decode().splitlines()
-    return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
