@@ -48,7 +48,9 @@ def test_gsm8k_is_whole(monkeypatch):
 
 @pytest.mark.parametrize("spec", ["pretraining:train", "pretraining:dev", "gsm8k:train"])
 def test_its_old_names_say_where_it_is(spec):
-    with pytest.raises(ConfigError, match=rf"'{spec}' is no longer part of placevalue: .*tools.*repository"):
+    with pytest.raises(
+        ConfigError, match=rf"'{spec}' is no longer part of placevalue, it moved to tools/tiny_model .*prepare"
+    ):
         load_data(spec)
 
 

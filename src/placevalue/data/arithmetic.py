@@ -49,12 +49,7 @@ class Program:
         return f"a{self.steps[2]}b" if len(self.steps) == 3 and self.steps[2] != NEGATE else None
 
     def evaluate(self, values: Mapping[int, Fraction]) -> Fraction:
-        """The exact result for one value of each number.
-
-        Example:
-            >>> parse_expression("( num1-num2 )/ 4").evaluate({1: Fraction(5), 2: Fraction(2)})
-            Fraction(3, 4)
-        """
+        """The exact result for one value of each number."""
         stack: list[Fraction] = []
         for step in self.steps:
             if not isinstance(step, str):
@@ -109,12 +104,7 @@ def _steps(text: str) -> tuple[Step, ...]:
 
 
 def operation_of(equation: str) -> str | None:
-    """The operation of an equation such as `x=56*9`; None unless it is one operator between two numbers.
-
-    Example:
-        >>> operation_of("X=(27.0*16.0)")
-        'a*b'
-    """
+    """The operation of an equation: `a*b` for `x=56*9`; None unless it is one operator between two numbers."""
     try:
         return parse_expression(re.sub(r"^\s*[xX]\s*=", "", equation)).operation
     except DataError:
@@ -124,16 +114,10 @@ def operation_of(equation: str) -> str | None:
 def evaluate_columns(
     program: Program, columns: Mapping[int, Column], scale: int, largest: int
 ) -> tuple[Column, Column, Column]:
-    """Run a program exactly on columns of integers that mean `column / scale`.
+    """Run a program exactly on columns of integers that mean `column / scale`, from 0 to `largest`.
 
-    Args:
-        program: What to compute.
-        columns: One column of integers from 0 up for each number that the program reads.
-        scale: A power of ten.
-        largest: The largest integer in the columns. Python's integers are used if 64 bits may not hold all results.
-
-    Returns:
-        Numerators, positive denominators, and whether each result exists, that is, nothing was divided by 0.
+    Returns numerators, positive denominators, and whether each result exists, that is, nothing was divided by 0. Where
+    64 bits may not hold all results, Python's integers are used.
     """
     kind = np.int64 if _bound(program, scale, largest) < 2**63 else object
     return _run(program, {number: column.astype(kind, copy=False) for number, column in columns.items()}, scale)
@@ -156,9 +140,7 @@ def _run(program: Program, columns: Mapping[int, Column], scale: int) -> tuple[C
             if step == "/":
                 exists &= np.asarray(right[0] != 0, dtype=bool)
             stack.append(_combine(step, left, right))
-    numerator, denominator = (
-        part if isinstance(part, np.ndarray) else np.full_like(first, part) for part in stack.pop()
-    )
+    numerator, denominator = (np.broadcast_to(np.asarray(part, first.dtype), first.shape) for part in stack.pop())
     if not exists.all():
         denominator = np.where(exists, denominator, 1)
     if (negative := denominator < 0).any():

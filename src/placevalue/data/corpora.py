@@ -28,7 +28,6 @@ class Corpus:
     source: str
     """The name it counts as when models are checked for test problems they have seen."""
     load: Callable[[str], list[Problem]]
-    """Loads a part."""
 
 
 CORPORA = {
@@ -49,12 +48,8 @@ SHORTHANDS = {
     "fermat-all": tuple(f"fermat:{name}" for name in FERMAT_SETS),
 }
 """Names for several sets: the paper's ten, and all of FERMAT."""
-LEFT = {
-    "gsm8k": "read it from tools/tiny_model/gsm8k in placevalue's repository",
-    "pretraining": "run `python -m tools.tiny_model prepare runs/tiny` in placevalue's repository and give "
-    "runs/tiny/train.jsonl or runs/tiny/dev.jsonl",
-}
-"""Corpora that are no longer in the package, and how to get them."""
+MOVED = ("gsm8k", "pretraining")
+"""Corpora that moved to `tools/tiny_model`."""
 
 
 def load_problems(
@@ -78,9 +73,8 @@ def load_problems(
         raise ConfigError("fermat has no split: it is all test; give set=, one of " + ", ".join(FERMAT_SETS))
     if name == "mawps" and set is not None:
         raise ConfigError(f"mawps has no set={set!r}: give split=, one of {', '.join(SPLITS)}")
-    if name == "fermat":
-        return read_fermat(_check("set", set, FERMAT_SETS))
-    return read_mawps(_check("split", split, tuple(SPLITS)), deduplicated)
+    part = _check("set", set, FERMAT_SETS) if name == "fermat" else _check("split", split, tuple(SPLITS))
+    return CORPORA["mawps-dedup" if deduplicated else name].load(part)
 
 
 def load_data(spec: str | os.PathLike[str]) -> list[Problem]:
@@ -145,8 +139,11 @@ def _named(spec: str | os.PathLike[str]) -> tuple[str, str] | None:
     corpus, colon, part = text.partition(":")
     if corpus in CORPORA and colon:
         return corpus, _check("part", part, CORPORA[corpus].parts, f"{corpus}:")
-    if corpus in LEFT and colon:
-        raise ConfigError(f"{text!r} is no longer part of placevalue: {LEFT[corpus]}")
+    if corpus in MOVED and colon:
+        raise ConfigError(
+            f"{text!r} is no longer part of placevalue, it moved to tools/tiny_model of its repository: run `python -m "
+            "tools.tiny_model prepare runs/tiny` there and give runs/tiny/train.jsonl or runs/tiny/dev.jsonl"
+        )
     if not text.endswith(tuple(READERS)):
         known = "; ".join(f"{name}:{' '.join(corpus.parts)}" for name, corpus in CORPORA.items())
         raise ConfigError(f"no data {text!r}: expected a file that ends in {' or '.join(READERS)}, or one of {known}")

@@ -43,14 +43,8 @@ class FermatConfig:
     size: int = field(default=200_000, metadata={"help": "number of training rows"})
     dev_size: int = field(default=1_000, metadata={"help": "number of dev rows"})
     seed: int = field(default=42, metadata={"help": "seed of the draws"})
-    large: Large = field(
-        default="paper",
-        metadata={"help": "largest integer: 100,000 (the paper's text) or 999,999 (the published script)"},
-    )
-    answers: Answers = field(
-        default="short",
-        metadata={"help": "redraw rows with answers over 15 characters (the published script), or round to 6 decimals"},
-    )
+    large: Large = field(default="paper", metadata={"help": "largest integer: 100,000 (paper) or 999,999 (script)"})
+    answers: Answers = field(default="short", metadata={"help": "redraw long answers (script), or round to 6 decimals"})
 
     def __post_init__(self) -> None:
         faults = find_faults(type(self), vars(self)) or [
@@ -124,12 +118,7 @@ def _with_gaps(text: str, shown: tuple[int, ...]) -> str:
 
 
 def generate_fermat(config: FermatConfig, progress: Progress = lambda _rows: None) -> dict[str, list[Problem]]:
-    """Generate `train` and `dev`; `progress` is called with the number of new rows.
-
-    Example:
-        >>> len(generate_fermat(FermatConfig(size=1000, dev_size=10))["train"])
-        1000
-    """
+    """Generate `train` and `dev`; `progress` is called with the number of new rows."""
     templates = [template for template in read_templates() if template.answerable]
     dev = _generate(config, "dev", config.dev_size, templates, set(), progress) if config.dev_size else []
     held_out = {problem.question for problem in dev}
@@ -182,7 +171,7 @@ def _fill(
     """Question, answer and equation of the first `count` accepted rows of a stream."""
     question, equation = (_with_gaps(text, template.shown) for text in (template.question, template.equation))
     found: list[tuple[str, str, str]] = []
-    drawn, accepted = 0, 0
+    drawn, accepted, places, scale = 0, 0, numbers.decimals, 10**numbers.decimals
     while len(found) < count:
         if drawn > MOST_DRAWS * count:
             raise DataError(f"templates.csv, line {template.line}: no answer with {numbers.name} in {drawn:,} draws")
@@ -193,7 +182,8 @@ def _fill(
         columns = dict(zip(template.shown, table.T, strict=True))
         rows, texts = _answers(template.program, columns, numbers, answers)
         drawn, accepted = drawn + block, accepted + len(rows)
-        for written, answer in zip(_write(table[rows], numbers.decimals), texts, strict=True):
+        for row, answer in zip(table[rows].tolist(), texts, strict=True):
+            written = [f"{value // scale}.{value % scale:0{places}d}" for value in row] if places else row
             asked = question.format(*written)
             if asked not in held_out:
                 found.append((asked, answer, equation.format(*written)))
@@ -233,9 +223,8 @@ def _answers(
 def _ends_early(top: Column, below: Column) -> Column:
     """Whether each positive quotient has at most 13 decimals, so that 10**13 times it is an integer."""
     largest = int(below.max())
-    factor = 1
-    for prime in (2, 5):  # no denominator has a higher power of a prime than the largest one can
-        factor *= prime ** max(power for power in range(MOST_DECIMALS + 1) if prime**power <= largest)
+    powers = {prime: max(n for n in range(MOST_DECIMALS + 1) if prime**n <= largest) for prime in (2, 5)}
+    factor = 2 ** powers[2] * 5 ** powers[5]  # divides 10**13, and no denominator has higher powers of 2 and 5
     if largest * factor >= 2**63:
         top, below = top.astype(object), below.astype(object)
     elif int(top.max()) * factor >= 2**63:
@@ -252,10 +241,3 @@ def _write_answer(top: int, below: int, decimals: int) -> str:
     digits += 2 * rest > below or (2 * rest == below and digits % 2)
     whole, fraction = divmod(digits, 10**decimals)
     return f"{whole}.{f'{fraction:0{decimals}d}'.rstrip('0') or '0'}"
-
-
-def _write(drawn: Column, decimals: int) -> list[list[Any]]:
-    """The numbers of each row as they appear in the question."""
-    scale = 10**decimals
-    rows: list[list[Any]] = drawn.tolist()
-    return [[f"{value // scale}.{value % scale:0{decimals}d}" for value in row] for row in rows] if decimals else rows

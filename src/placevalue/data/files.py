@@ -16,7 +16,6 @@ from placevalue.common.files import file_hash, read_json, read_json_lines, write
 from placevalue.data.arithmetic import OPERATIONS
 from placevalue.data.problem import FIELDS, Problem, shortest, to_json_lines
 
-CHECKSUMS = "SHA256SUMS"
 RECORD = "data.json"
 """The file next to generated ones that says how they were made."""
 REQUIRED = ("question", "answer")
@@ -37,7 +36,7 @@ def read_bundled(name: str) -> bytes:
 
 def bundled_checksum(name: str) -> str:
     """The sha256 that a file of the package must have."""
-    lines = _bundled(CHECKSUMS).decode().splitlines()
+    lines = _bundled("SHA256SUMS").decode().splitlines()
     return next(line.partition("  ")[0] for line in lines if line.endswith(f"  {name}"))
 
 
@@ -50,12 +49,9 @@ def read_problems(path: str | os.PathLike[str]) -> list[Problem]:
 
     `question` and `answer` are required, `id`, `equation` and `operation` optional; other fields are ignored. An answer
     that is a JSON number is written in its shortest form.
-
-    Example:
-        >>> read_problems("mine.jsonl")  # doctest: +SKIP
     """
-    path = _checked(path)
-    problems, faults, lines = [], [], dict[str, int]()
+    made_from(path)  # refuses a generated file that was changed
+    path, problems, faults, lines = Path(path), [], [], dict[str, int]()
     for line, row in READERS[path.suffix](path):
         values, wrong = _values(row)
         values["id"] = identity = values.get("id") or f"{path.name}:{line}"
@@ -94,40 +90,28 @@ def write_generated(
 
 def made_from(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Which corpora a generated file's text comes from, by the record next to it; empty for other files."""
-    return tuple(_record_of(_checked(path)).get("sources", ()))
-
-
-def _checked(path: str | os.PathLike[str]) -> Path:
-    """The path of an existing file of a known type that, if it was generated, is as its record says."""
     path = Path(path)
     if path.suffix not in READERS:
         raise DataError(f"{path}: expected a file that ends in {' or '.join(READERS)}")
     if not path.is_file():
         raise DataError(f"{path}: no such file: check the path")
-    record = _record_of(path)
-    if record and record["files"][path.name]["sha256"] != file_hash(path):
+    record = read_json(path.with_name(RECORD)) if path.with_name(RECORD).is_file() else None
+    if not isinstance(record, dict) or "sources" not in record or path.name not in record.get("files", {}):
+        return ()
+    if record["files"][path.name]["sha256"] != file_hash(path):
         raise DataError(
             f"{path} differs from the file that {path.with_name(RECORD)} describes, so it was changed or is "
             "incomplete: generate it again, or rename it"
         )
-    return path
-
-
-def _record_of(path: Path) -> dict[str, Any]:
-    record = read_json(path.with_name(RECORD)) if path.with_name(RECORD).is_file() else {}
-    if isinstance(record, dict) and isinstance(record.get("sources"), list) and path.name in record.get("files", {}):
-        return record
-    return {}
+    return tuple(record["sources"])
 
 
 def _values(row: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The fields of a row as text, and their errors."""
     values: dict[str, Any] = {}
     faults = [f"{name} is missing" for name in REQUIRED if row.get(name) is None]
-    for name in FIELDS:
-        value = row.get(name)
-        if value is None:
-            continue
+    for name in (name for name in FIELDS if row.get(name) is not None):
+        value = row[name]
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
             value = shortest(value)
         if not isinstance(value, str):

@@ -30,17 +30,13 @@ def check_leakage(trained_on: Iterable[str], data_sources: Iterable[str], allow:
         trained_on: The corpora that the model was trained on: `mawps`, `fermat-templates`, `file:ab12`.
         data_sources: What it is to be tested on: `fermat:Original`, `mawps:test`.
         allow: Return the reasons for the record instead of refusing.
-
-    Example:
-        >>> check_leakage(["fermat-templates"], ["fermat:Original"])
-        Leakage(overridden=(), notes=())
     """
     seen, tested = sorted(set(trained_on)), sorted({source.partition(":")[0].lower() for source in data_sources})
     reasons = tuple(
-        f"the model was trained on {name} and is tested on {corpus}: {LEAKS[name.partition(':')[0].lower(), corpus]}"
+        f"the model was trained on {name} and is tested on {corpus}: {why}"
         for name in seen
         for corpus in tested
-        if (name.partition(":")[0].lower(), corpus) in LEAKS
+        if (why := LEAKS.get((name.partition(":")[0].lower(), corpus)))
     )
     if reasons and not allow:
         raise DataError(
