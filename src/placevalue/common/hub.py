@@ -76,33 +76,28 @@ def load_tokenizer(name_or_path: str | os.PathLike[str], auto_class: Any = None)
     """Load the tokenizer of anything that `resolve_model` takes, by default with `AutoTokenizer`."""
     from transformers import AutoTokenizer
 
-    tokenizer: PreTrainedTokenizerBase = _load(auto_class or AutoTokenizer, *_locate(name_or_path))
-    return tokenizer
+    return _load(auto_class or AutoTokenizer, *_locate(name_or_path))
 
 
 def load_config(name_or_path: str | os.PathLike[str]) -> PreTrainedConfig:
     """Load the config of anything that `resolve_model` takes."""
     from transformers import AutoConfig
 
-    config: PreTrainedConfig = _load(AutoConfig, *_locate(name_or_path))
-    return config
+    return _load(AutoConfig, *_locate(name_or_path))
 
 
 def load_model(name_or_path: str | os.PathLike[str], auto_class: Any = None, **options: Any) -> PreTrainedModel:
-    """Load a model.
+    """Load the model of anything that `resolve_model` takes.
 
-    Args:
-        name_or_path: Anything that `resolve_model` takes.
-        auto_class: The class to load with. By default the architecture that the config names, else `AutoModel`.
-        **options: For its `from_pretrained`, such as `dtype` or `device_map`.
+    By default `auto_class` is the architecture that the config names, else `AutoModel`. Options such as `dtype` and
+    `device_map` go to its `from_pretrained`.
     """
     from transformers import AutoConfig
 
     source, keywords = _locate(name_or_path)
     if auto_class is None:
         auto_class = _class_of(_load(AutoConfig, source, keywords))
-    model: PreTrainedModel = _load(auto_class, source, keywords | options)
-    return model
+    return _load(auto_class, source, keywords | options)
 
 
 def _locate(name_or_path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
@@ -148,11 +143,9 @@ def _hub_reachable() -> bool:
             answers.append(True)
         except urllib.error.HTTPError:
             answers.append(True)  # it answered, even if it refused this request
-        except urllib.error.URLError as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             # The hub's own client may trust certificates that urllib does not.
-            answers.append(isinstance(error.reason, ssl.SSLError))
-        except (OSError, ValueError, http.client.HTTPException):
-            answers.append(False)
+            answers.append(isinstance(getattr(error, "reason", None), ssl.SSLError))
 
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
@@ -191,12 +184,7 @@ def is_encoder_decoder(name_or_path: str) -> bool | None:
 
 
 def weights_hash(source: str | os.PathLike[str]) -> str | None:
-    """The sha256 of a folder's weights and tokenizer; None for a model that is not in a folder.
-
-    Example:
-        >>> weights_hash("google/flan-t5-base") is None
-        True
-    """
+    """The sha256 of a folder's weights and tokenizer; None for a model that is not in a folder."""
     files = sorted({file for pattern in HASHED for file in Path(source).glob(pattern)})
     if not files:
         return None
@@ -216,5 +204,4 @@ def device_name(device: str) -> str:
         return device
     import torch
 
-    name: str = torch.cuda.get_device_name(device)
-    return name
+    return torch.cuda.get_device_name(device)
