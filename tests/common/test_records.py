@@ -260,7 +260,7 @@ def test_damaged_predictions_are_named_by_file_and_line(tmp_path):
         '{"id": "a", "answer"': "line 2: not a JSON object",
         '{"id": "b", "answer": "7"}': "line 2: prediction is missing",
         '{"id": "b", "answer": 7, "prediction": null}': "line 2: answer: expected a text, found 7, prediction: expected a text",
-        '{"id": "a", "answer": "7", "prediction": "8"}': "line 2: the id 'a' stands on an earlier line too",
+        '{"id": "a", "answer": "7", "prediction": "8"}': "line 2: the id 'a' is also on an earlier line",
         '{"id": "b", "answer": " ", "prediction": "8"}': "line 2: answer is empty",
         '{"id": "b", "answer": "7", "prediction": "8", "gold": "7"}': "line 2: gold is unknown",
         '{"id": "b", "answer": "7", "prediction": "8", "reachable": 1}': "line 2: reachable: expected true or false",
@@ -270,7 +270,7 @@ def test_damaged_predictions_are_named_by_file_and_line(tmp_path):
         with pytest.raises(DataError, match=rf"p\.jsonl, {fault}"):
             read_predictions(path)
     path.write_text(good * 20)
-    with pytest.raises(DataError, match="line 2: .*; line 9: .*; and 11 lines more"):
+    with pytest.raises(DataError, match="line 2: .*; line 9: .*; and 11 more lines"):
         read_predictions(path)
     path.write_text("\n")
     with pytest.raises(DataError, match="holds no predictions"):

@@ -19,7 +19,7 @@ from placevalue.evaluation.number_space import (
 from placevalue.numbers.aggregation import FALL
 from placevalue.numbers.neighbours import digits_of, number_vectors, search_vectors
 from placevalue.numbers.spans import Digits
-from placevalue.reports.figures import draw_all, draw_carry, markdown
+from placevalue.reports.figures import draw_all, markdown
 from zoo import build
 
 RESULTS = Path(__file__).parents[2] / "results" / "neighbours"
@@ -118,10 +118,6 @@ def test_coarser_precision_is_never_better_than_chance_allows():
     fine = _rounded_f1(rows, AGGREGATIONS["interpolated"], "float32", longest=4, queries=50)["f1"]
     coarse = _rounded_f1(rows, AGGREGATIONS["interpolated"], "bfloat16", longest=4, queries=50)["f1"]
     assert coarse["4"] <= fine["4"] + 0.02
-
-
-def test_figures_of_nothing_but_a_carry(tmp_path):
-    assert [path.suffix for path in draw_carry(tmp_path / "carry")] == [".png", ".svg"]
 
 
 def decimals_of(hundredths):

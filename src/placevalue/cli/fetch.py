@@ -4,7 +4,7 @@ import argparse
 
 from placevalue.cli.console import make_console
 from placevalue.common.errors import PlacevalueError
-from placevalue.common.hub import fetch_model
+from placevalue.common.fetch import fetch_model
 from placevalue.common.registry import PRETRAINED
 
 

@@ -1,1 +1,1 @@
-"""What every package uses: errors, files, validation, records, and finding models."""
+"""What every package uses: errors, files, validation, records and models."""

@@ -1,16 +1,16 @@
-"""The errors a user can meet: one root, one child for each kind of cause."""
+"""The errors that placevalue raises: one root, and one child for each kind of cause."""
 
 
 class PlacevalueError(Exception):
-    """Root of every error raised on purpose by placevalue."""
+    """The base of every error that placevalue raises on purpose."""
 
 
 class ConfigError(PlacevalueError):
-    """A setting has a value that placevalue does not know or cannot use."""
+    """A setting has an unknown or unusable value."""
 
 
 class TokenizerError(PlacevalueError):
-    """A tokenizer cannot carry numbers, or is not the one a model was made for."""
+    """A tokenizer does not support numbers, or does not belong to the model."""
 
 
 class AttachError(PlacevalueError):
@@ -18,25 +18,25 @@ class AttachError(PlacevalueError):
 
 
 class CheckpointError(PlacevalueError):
-    """A folder does not hold what it should."""
+    """A checkpoint folder is incomplete or inconsistent."""
 
 
 class ModelError(PlacevalueError):
-    """A model or tokenizer could not be found or fetched."""
+    """A model or tokenizer could not be found or downloaded."""
 
 
 class DataError(PlacevalueError):
-    """A file of data or of records is missing, damaged, or not what it should be."""
+    """A data file or record is missing, damaged or inconsistent."""
 
 
 class TrainingError(PlacevalueError):
-    """A run cannot be trained, taken up again, or scored."""
+    """A run cannot be trained, continued or scored."""
 
 
 class DivergedError(TrainingError):
-    """The loss of a run is no number any more."""
+    """The training loss became NaN or infinite."""
 
 
 def in_one_line(error: Exception) -> str:
-    """What happened, for a list of what failed."""
+    """An error as one line, for lists of failures."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -1,10 +1,10 @@
-"""Files written whole or not at all, and read with errors that name the file and the line."""
+"""Write files atomically; read them with errors that name the file and the line."""
 
 import contextlib
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,47 +15,39 @@ LOCK = ".lock"
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
-    """Write beside, then rename: whoever is stopped in between leaves the old file or none.
-
-    Example:
-        >>> write_whole("results/README.md", "# Results")  # doctest: +SKIP
-    """
+    """Write to a temporary file, then rename it, so that an interrupted write leaves the old file intact."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
-        Path(beside).chmod(0o666 & ~_umask())
-        Path(beside).replace(path)
+        temporary.replace(path)
     except BaseException:
-        with contextlib.suppress(OSError):
-            Path(beside).unlink()
+        temporary.unlink(missing_ok=True)
         raise
     return path
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> Path:
-    """One JSON value, indented, written whole or not at all."""
+    """Write one JSON value, indented, atomically."""
     return write_whole(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """The value in a JSON file; a damaged one is named with the line where it breaks."""
+    """Read a JSON file; an error names the damaged line."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
-        raise DataError(
-            f"{path}, line {error.lineno}: not JSON ({error.msg}): restore the file or make it again"
-        ) from None
+        raise DataError(f"{path}, line {error.lineno}: not JSON ({error.msg}): restore the file") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not text in UTF-8 ({error.reason} at byte {error.start})") from None
 
 
 def read_json_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line numbers and objects of a JSONL file, blank lines left out; a damaged line is named."""
+    """Line numbers and objects of a JSONL file, without blank lines; an error names the damaged line."""
     with Path(path).open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
@@ -77,10 +69,7 @@ def file_hash(path: str | os.PathLike[str]) -> str:
 
 @contextlib.contextmanager
 def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """Keep a folder to one process at a time; where that one is killed, the folder is free again.
-
-    Windows has no such locks: there it is the user who must not start two.
-    """
+    """Lock a folder for one process, until the process ends in any way. Windows has no such locks."""
     path = Path(folder) / LOCK
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
@@ -93,9 +82,3 @@ def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
         except OSError:
             raise DataError(f"{folder} is in use by another process: wait for it, or choose another folder") from None
         yield
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

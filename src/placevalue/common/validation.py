@@ -1,4 +1,4 @@
-"""Values held against type hints: every fault of a JSON object at once, each by its dotted path."""
+"""Validate JSON values against type hints, reporting every error by its dotted path."""
 
 import math
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ _SCALARS = {str: "a text", int: "a whole number", float: "a finite number", bool
 
 
 def plain(value: Any) -> Any:
-    """A copy in which mappings are dicts and sequences are lists, as JSON has them; the rest as it is."""
+    """Copy a value with mappings as dicts and sequences as lists, as in JSON."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -20,7 +20,7 @@ def plain(value: Any) -> Any:
 
 
 def find_faults(cls: type, values: Mapping[str, Any], path: str = "") -> list[str]:
-    """What keeps `values` from being the fields of a dataclass: unknown, missing and mistyped ones."""
+    """Find unknown, missing and mistyped fields in the values for a dataclass."""
     known = _fields(cls)
     faults = [f"{path}{key} is unknown" for key in values if key not in known]
     for name, (hint, required) in known.items():
@@ -32,7 +32,7 @@ def find_faults(cls: type, values: Mapping[str, Any], path: str = "") -> list[st
 
 
 def build(cls: Any, values: Mapping[str, Any]) -> Any:
-    """A dataclass from values without faults, other dataclasses in it and tuples included."""
+    """Build a dataclass from valid values, including nested dataclasses and tuples."""
     made = {}
     for name, (hint, _) in _fields(cls).items():
         if name in values:
@@ -44,7 +44,7 @@ def build(cls: Any, values: Mapping[str, Any]) -> Any:
 
 
 def find_differences(there: Mapping[str, Any], here: Mapping[str, Any], path: str = "") -> list[str]:
-    """What differs between two JSON objects, each by its dotted path."""
+    """Describe each difference between two JSON objects by its dotted path."""
     found = []
     for key in sorted(there.keys() | here.keys()):
         theirs, ours = there.get(key), here.get(key)
@@ -57,7 +57,7 @@ def find_differences(there: Mapping[str, Any], here: Mapping[str, Any], path: st
 
 @lru_cache(maxsize=16)
 def _fields(cls: type) -> dict[str, tuple[Any, bool]]:
-    """Each field's type, and whether it must be given."""
+    """Each field's type, and whether it is required."""
     hints = get_type_hints(cls)
     required = {each.name: each.default is MISSING and each.default_factory is MISSING for each in fields(cls)}
     return {name: (hints[name], needed) for name, needed in required.items()}
@@ -67,17 +67,15 @@ def _faults(value: Any, hint: Any, path: str) -> list[str]:
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
         return _json_faults(value, path)
+    if (is_dataclass(hint) and not isinstance(value, Mapping)) or (origin is dict and not isinstance(value, dict)):
+        return [_expected("an object", value, path)]
     if is_dataclass(hint):
-        if not isinstance(value, Mapping):
-            return [_expected("an object", value, path)]
         return find_faults(hint, value, f"{path}.")  # type: ignore[arg-type]
     if origin is Literal:
         return [] if value in inner else [_expected(f"one of {', '.join(map(str, inner))}", value, path)]
     if origin in (Union, UnionType):
         return [] if value is None and NoneType in inner else _faults(value, inner[0], path)
     if origin is dict:
-        if not isinstance(value, dict):
-            return [_expected("an object", value, path)]
         named = [_expected("a text as key", key, path) for key in value if not isinstance(key, str)]
         return named + [fault for key, item in value.items() for fault in _faults(item, inner[1], f"{path}.{key}")]
     if origin is tuple:

@@ -1,4 +1,4 @@
-"""Problems to train and test on: MAWPS and FERMAT inside the package, one's own files, FERMAT's generated sets."""
+"""Problems to train and test on: the bundled MAWPS and FERMAT, FERMAT's generated sets, and your own files."""
 
 from placevalue.data.corpora import (
     CORPORA,

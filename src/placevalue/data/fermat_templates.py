@@ -1,84 +1,74 @@
-"""FERMAT's training and dev sets: question templates filled with drawn numbers, their answers computed exactly.
+"""FERMAT's training and dev sets: question templates filled with drawn numbers, and their exact answers.
 
-The published script is followed, and where it is not, this is what differs: quotients are exact, not binary floats, so
-an answer never ends in ..0000001; an answer's length is that of the text that is written; a template that computes
-with a number which its question does not show is left out; a dev question never stands in train.
+This follows the published script, with these differences: quotients are exact and not binary floats, so no answer ends
+in ..0000001; the length limit applies to the answer as written; a template is left out if it computes with a number
+that its question does not show; no dev question occurs in train.
 
-Rows are the same for the same settings everywhere: the draws are the raw 64 bits of PCG64, whose streams numpy keeps
-from version to version, and the way from bits to numbers is `_draw` below. Each pair of a template and a class
-of numbers has a stream of its own, read row by row until enough rows are accepted.
+The same settings give the same rows everywhere: the draws are the raw 64 bits of PCG64, whose streams numpy keeps
+stable, and `_draw` turns bits into numbers. Each pair of a template and a number class has its own stream, read row by
+row until enough rows are accepted.
 """
 
 import csv
 import os
-import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from placevalue.common.errors import ConfigError, DataError
-from placevalue.common.files import file_hash, write_json, write_whole
-from placevalue.data.arithmetic import OPERATIONS, Column, Program, evaluate_columns, parse_expression
-from placevalue.data.files import RECORD, bundled_checksum, read_bundled
-from placevalue.data.problem import Problem, to_json_lines
+from placevalue.common.validation import find_faults
+from placevalue.data.arithmetic import NAME, Column, Program, evaluate_columns, parse_expression
+from placevalue.data.files import bundled_checksum, read_bundled, write_generated
+from placevalue.data.problem import Problem
 
 FILE = "fermat/templates.csv.gz"
 SOURCE = "fermat-templates"
-NAME = re.compile(r"num([1-9][0-9]?)")
 Large = Literal["paper", "script"]
 Answers = Literal["short", "rounded"]
+Progress = Callable[[int], Any]
 LARGEST: dict[str, int] = {"paper": 100_000, "script": 999_999}
 LONGEST_ANSWER, MOST_DECIMALS, ROUNDED_DECIMALS = 15, 13, 6
-"""15 characters hold at most 13 decimals, and at most 13 digits before `.0`."""
+"""15 characters hold at most 13 decimals, or 13 digits before `.0`."""
 MOST_ROWS, MOST_DRAWS = 2**14, 10**6
-"""How many rows are drawn at once, which changes no row; after how many draws for one row a template is given up."""
+"""Rows drawn at once, which does not affect them, and draws per row after which a template is given up."""
 
 
 @dataclass(frozen=True)
 class FermatConfig:
-    """What FERMAT's generated sets are made of."""
+    """Settings of FERMAT's generated sets."""
 
-    size: int = field(default=200_000, metadata={"help": "how many rows train has"})
-    dev_size: int = field(default=1_000, metadata={"help": "how many rows dev has"})
-    seed: int = field(default=42, metadata={"help": "where the draws start"})
-    large: Large = field(
-        default="paper",
-        metadata={"help": "large integers end at 100,000 (the paper's text) or at 999,999 (the published script)"},
-    )
-    answers: Answers = field(
-        default="short",
-        metadata={"help": "draw anew what has over 15 characters (the published script), or round to 6 decimals"},
-    )
+    size: int = field(default=200_000, metadata={"help": "number of training rows"})
+    dev_size: int = field(default=1_000, metadata={"help": "number of dev rows"})
+    seed: int = field(default=42, metadata={"help": "seed of the draws"})
+    large: Large = field(default="paper", metadata={"help": "largest integer: 100,000 (paper) or 999,999 (script)"})
+    answers: Answers = field(default="short", metadata={"help": "redraw long answers (script), or round to 6 decimals"})
 
     def __post_init__(self) -> None:
-        faults = []
-        for name, number, least in (("size", self.size, 1), ("dev_size", self.dev_size, 0), ("seed", self.seed, 0)):
-            if not isinstance(number, int) or number < least:
-                faults.append(f"{name}={number!r}: expected an integer from {least} up")
-        for name, value, known in (("large", self.large, Large), ("answers", self.answers, Answers)):
-            if value not in get_args(known):
-                faults.append(f"{name}={value!r}: expected one of {', '.join(get_args(known))}")
+        faults = find_faults(type(self), vars(self)) or [
+            f"{name}: expected {least} or more, found {getattr(self, name)}"
+            for name, least in (("size", 1), ("dev_size", 0), ("seed", 0))
+            if getattr(self, name) < least
+        ]
         if faults:
             raise ConfigError("; ".join(faults))
 
 
 @dataclass(frozen=True)
 class NumberClass:
-    """Numbers of one kind, drawn as integers that stand for `drawn / 10**decimals`."""
+    """A class of numbers, drawn as integers that mean `drawn / 10**decimals`."""
 
     name: str
     decimals: int
     low: int
     high: int
-    """Both ends included. A number with decimals lies, with equal chance, between 0 and 1, 10, 100 or 1000."""
+    """Both ends included. A number with decimals lies between 0 and 1, 10, 100 or 1000, with equal probability."""
 
 
 def number_classes(large: Large) -> tuple[NumberClass, ...]:
-    """The paper's four classes of numbers, a quarter of the rows each."""
+    """The paper's four classes; each has a quarter of the rows."""
     return (
         NumberClass("small integers", 0, 1, 999),
         NumberClass("large integers", 0, 1000, LARGEST[large]),
@@ -89,7 +79,7 @@ def number_classes(large: Large) -> tuple[NumberClass, ...]:
 
 @dataclass(frozen=True)
 class Template:
-    """A question with `num1` .. `numN` where numbers go, and what to compute."""
+    """A question with the placeholders `num1` to `numN`, and the arithmetic of its answer."""
 
     line: int
     """Its line in the published `templates.csv`."""
@@ -97,16 +87,16 @@ class Template:
     equation: str
     program: Program
     shown: tuple[int, ...]
-    """The numbers that stand in the question."""
+    """The placeholders in the question."""
 
     @property
     def answerable(self) -> bool:
-        """Whether the question shows every number that its answer needs."""
+        """Whether the question shows every number that the answer needs."""
         return set(self.program.numbers) <= set(self.shown)
 
 
 def read_templates(text: str | None = None) -> list[Template]:
-    """The 226 published templates, or others in the same form: `templates,answers,expressions`, with a header."""
+    """The 226 published templates, or CSV text in the same form: a header, then `templates,answers,expressions`."""
     lines = (read_bundled(FILE).decode() if text is None else text).splitlines(keepends=True)
     reader = csv.reader(lines, strict=True)
     next(reader, None)
@@ -123,62 +113,36 @@ def read_templates(text: str | None = None) -> list[Template]:
 
 
 def _with_gaps(text: str, shown: tuple[int, ...]) -> str:
-    """For `str.format` with the shown numbers in order."""
+    """Turn a template into a format string for its shown numbers, in order."""
     return NAME.sub(lambda name: f"{{{shown.index(int(name[1]))}}}", text.replace("{", "{{").replace("}", "}}"))
 
 
-def generate_fermat(
-    config: FermatConfig, progress: Callable[[int], Any] = lambda _rows: None
-) -> dict[str, list[Problem]]:
-    """Draw `dev` and `train`; `progress` is told how many rows came to be.
-
-    Example:
-        >>> len(generate_fermat(FermatConfig(size=1000, dev_size=10))["train"])
-        1000
-    """
+def generate_fermat(config: FermatConfig, progress: Progress = lambda _rows: None) -> dict[str, list[Problem]]:
+    """Generate `train` and `dev`; `progress` is called with the number of new rows."""
     templates = [template for template in read_templates() if template.answerable]
-    dev = _generate(config, "dev", config.dev_size, templates, set(), progress)
+    dev = _generate(config, "dev", config.dev_size, templates, set(), progress) if config.dev_size else []
     held_out = {problem.question for problem in dev}
     return {"train": _generate(config, "train", config.size, templates, held_out, progress), "dev": dev}
 
 
 def write_fermat(
-    config: FermatConfig, folder: str | os.PathLike[str], progress: Callable[[int], Any] = lambda _rows: None
+    config: FermatConfig, folder: str | os.PathLike[str], progress: Progress = lambda _rows: None
 ) -> dict[str, Any]:
-    """Write `train.jsonl`, `dev.jsonl` and, last, `data.json`: the settings, counts and checksums, also returned."""
-    parts = generate_fermat(config, progress)
-    described = {}
-    for part, problems in parts.items():
-        path = write_whole(Path(folder) / f"{part}.jsonl", to_json_lines(problems))
-        described[path.name] = {
-            "rows": len(problems),
-            "distinct_questions": len({problem.question for problem in problems}),
-            "operations": {name: sum(problem.operation == name for problem in problems) for name in OPERATIONS},
-            "sha256": file_hash(path),
-        }
+    """Write `train.jsonl`, `dev.jsonl` and `data.json`; return the latter: settings, counts and checksums."""
     left_out = [template.line for template in read_templates() if not template.answerable]
     record = {
         "sources": [SOURCE],
         "config": asdict(config),
         "templates": {"sha256": bundled_checksum(FILE), "lines_left_out": left_out},
         "number_classes": [asdict(numbers) for numbers in number_classes(config.large)],
-        "files": described,
     }
-    write_json(Path(folder) / RECORD, record)
-    return record
+    return write_generated(folder, generate_fermat(config, progress), record)
 
 
 def _generate(
-    config: FermatConfig,
-    part: str,
-    size: int,
-    templates: list[Template],
-    held_out: set[str],
-    progress: Callable[[int], Any],
+    config: FermatConfig, part: str, size: int, templates: list[Template], held_out: set[str], progress: Progress
 ) -> list[Problem]:
-    """Templates take turns in a drawn order, classes take a quarter each; then all rows are shuffled."""
-    if not size:
-        return []
+    """Templates take turns in a random order, number classes get a quarter each; then all rows are shuffled."""
     stream = partial(_stream, config.seed, {"train": 0, "dev": 1}[part])
     classes = number_classes(config.large)
     turns = np.argsort(stream(0, 0).random_raw(len(templates)), kind="stable")
@@ -191,9 +155,8 @@ def _generate(
         numbers, template = classes[key // len(templates)], templates[key % len(templates)]
         bits = stream(1 + key // len(templates), template.line)
         drawn = _fill(template, numbers, len(wanted), bits, config.answers, held_out)
-        for place, (question, answer, equation) in zip(wanted.tolist(), drawn, strict=True):
-            name = f"{SOURCE}:{part}:{place}"
-            problems[place] = Problem(name, question, answer, equation, template.program.operation)
+        for place, texts in zip(wanted.tolist(), drawn, strict=True):
+            problems[place] = Problem(f"{SOURCE}:{part}:{place}", *texts, template.program.operation)
         progress(len(wanted))
     return problems
 
@@ -205,21 +168,22 @@ def _stream(*key: int) -> np.random.PCG64:
 def _fill(
     template: Template, numbers: NumberClass, count: int, bits: np.random.PCG64, answers: Answers, held_out: set[str]
 ) -> list[tuple[str, str, str]]:
-    """Question, answer and equation of the first `count` rows of a stream that are accepted."""
+    """Question, answer and equation of the first `count` accepted rows of a stream."""
     question, equation = (_with_gaps(text, template.shown) for text in (template.question, template.equation))
     found: list[tuple[str, str, str]] = []
-    drawn, accepted = 0, 0
+    drawn, accepted, places, scale = 0, 0, numbers.decimals, 10**numbers.decimals
     while len(found) < count:
         if drawn > MOST_DRAWS * count:
             raise DataError(f"templates.csv, line {template.line}: no answer with {numbers.name} in {drawn:,} draws")
         missing = count - len(found)
         block = min(MOST_ROWS, missing + missing * drawn // max(accepted, 1))
-        block += block % 2  # no draw is split between blocks
+        block += block % 2  # even, since 64 bits make two numbers
         table = _draw(bits, block * len(template.shown), numbers).reshape(block, -1)
         columns = dict(zip(template.shown, table.T, strict=True))
         rows, texts = _answers(template.program, columns, numbers, answers)
         drawn, accepted = drawn + block, accepted + len(rows)
-        for written, answer in zip(_write(table[rows], numbers.decimals), texts, strict=True):
+        for row, answer in zip(table[rows].tolist(), texts, strict=True):
+            written = [f"{value // scale}.{value % scale:0{places}d}" for value in row] if places else row
             asked = question.format(*written)
             if asked not in held_out:
                 found.append((asked, answer, equation.format(*written)))
@@ -227,10 +191,10 @@ def _fill(
 
 
 def _draw(bits: np.random.PCG64, count: int, numbers: NumberClass) -> Column:
-    """Two integers from each 64 random bits, lower half first: 30 of the 32 times the span, shifted.
+    """Draw two integers from each 64 random bits, lower half first: the upper 30 of 32 bits, scaled to the range.
 
-    With decimals, the lowest two bits choose among four spans, twice as many steps are drawn as there are numbers, and
-    two make a number: what rounding a fraction of the span does, 0 and the end getting half the chance of the others.
+    With decimals, the lowest two bits choose one of four ranges. Twice as many steps are drawn as there are numbers and
+    two make a number. Like rounding a uniform fraction, this gives both ends half the probability of the others.
     """
     halves = bits.random_raw(count // 2).astype("<u8", copy=False).view("<u4")
     fine = (halves >> np.uint32(2)).astype(np.int64)
@@ -243,13 +207,11 @@ def _draw(bits: np.random.PCG64, count: int, numbers: NumberClass) -> Column:
 def _answers(
     program: Program, columns: dict[int, Column], numbers: NumberClass, answers: Answers
 ) -> tuple[Column, list[str]]:
-    """The rows with an answer above 0 that can be written, and how."""
+    """The rows whose answer is positive and can be written, and these answers as text."""
     scale = 10**numbers.decimals
     top, below, exists = evaluate_columns(program, columns, scale, numbers.high * scale)
     accepted = exists & (top > 0)
-    if answers == "short":
-        accepted &= _ends_early(top, below)
-    rows = np.flatnonzero(accepted)
+    rows = np.flatnonzero(accepted & _ends_early(top, below) if answers == "short" else accepted)
     if answers == "short":
         rows = rows[top[rows] // below[rows] < 10**MOST_DECIMALS]
     decimals = MOST_DECIMALS if answers == "short" else ROUNDED_DECIMALS
@@ -259,11 +221,10 @@ def _answers(
 
 
 def _ends_early(top: Column, below: Column) -> Column:
-    """Where a quotient above 0 has at most 13 decimals: where 10**13 times it is whole."""
+    """Whether each positive quotient has at most 13 decimals, so that 10**13 times it is an integer."""
     largest = int(below.max())
-    factor = 1
-    for prime in (2, 5):  # a denominator has no more of a prime than fit into it
-        factor *= prime ** max(power for power in range(MOST_DECIMALS + 1) if prime**power <= largest)
+    powers = {prime: max(n for n in range(MOST_DECIMALS + 1) if prime**n <= largest) for prime in (2, 5)}
+    factor = 2 ** powers[2] * 5 ** powers[5]  # divides 10**13, and no denominator has higher powers of 2 and 5
     if largest * factor >= 2**63:
         top, below = top.astype(object), below.astype(object)
     elif int(top.max()) * factor >= 2**63:
@@ -272,7 +233,7 @@ def _ends_early(top: Column, below: Column) -> Column:
 
 
 def _write_answer(top: int, below: int, decimals: int) -> str:
-    """A quotient as FERMAT writes answers, `70.0`, to so many decimals; halves go to the even digit."""
+    """A quotient as FERMAT writes it, such as `70.0`, rounded to `decimals`, halves to the even digit."""
     whole, rest = divmod(top, below)
     if not rest:
         return f"{whole}.0"
@@ -280,10 +241,3 @@ def _write_answer(top: int, below: int, decimals: int) -> str:
     digits += 2 * rest > below or (2 * rest == below and digits % 2)
     whole, fraction = divmod(digits, 10**decimals)
     return f"{whole}.{f'{fraction:0{decimals}d}'.rstrip('0') or '0'}"
-
-
-def _write(drawn: Column, decimals: int) -> list[list[Any]]:
-    """The numbers of each row as they are to be written."""
-    scale = 10**decimals
-    rows: list[list[Any]] = drawn.tolist()
-    return [[f"{value // scale}.{value % scale:0{decimals}d}" for value in row] for row in rows] if decimals else rows

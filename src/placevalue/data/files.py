@@ -1,37 +1,34 @@
-"""Where problems are read from: the files inside the package, checked, and people's own JSONL and CSV files."""
+"""Read bundled files and your own JSONL and CSV files; write generated ones."""
 
 import csv
 import gzip
 import hashlib
 import math
 import os
-from collections.abc import Iterator
-from functools import cache
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from placevalue.common.errors import DataError
-from placevalue.common.files import file_hash, read_json, read_json_lines
-from placevalue.data.problem import FIELDS, Problem, shortest
+from placevalue.common.files import file_hash, read_json, read_json_lines, write_json, write_whole
+from placevalue.data.arithmetic import OPERATIONS
+from placevalue.data.problem import FIELDS, Problem, shortest, to_json_lines
 
-BUNDLED = "bundled"
-CHECKSUMS = "SHA256SUMS"
 RECORD = "data.json"
-"""What stands beside generated files and says how they were made."""
+"""The file next to generated ones that says how they were made."""
 REQUIRED = ("question", "answer")
 SHOWN_FAULTS = 10
 
 
 def read_bundled(name: str) -> bytes:
-    """A file of the package, checked against its checksum and unpacked where its name ends in `.gz`."""
-    expected = _checksums().get(name)
-    assert expected is not None, name
+    """Read a file of the package, check its checksum, and decompress it if its name ends in `.gz`."""
     try:
         content = _bundled(name)
     except FileNotFoundError:
         raise DataError(f"{name} is missing from placevalue's data: install placevalue again") from None
-    found = hashlib.sha256(content).hexdigest()
+    found, expected = hashlib.sha256(content).hexdigest(), bundled_checksum(name)
     if found != expected:
         raise DataError(f"{name} is damaged: its sha256 is {found}, expected {expected}: install placevalue again")
     return gzip.decompress(content) if name.endswith(".gz") else content
@@ -39,27 +36,27 @@ def read_bundled(name: str) -> bytes:
 
 def bundled_checksum(name: str) -> str:
     """The sha256 that a file of the package must have."""
-    return _checksums()[name]
+    lines = _bundled("SHA256SUMS").decode().splitlines()
+    return next(line.partition("  ")[0] for line in lines if line.endswith(f"  {name}"))
+
+
+def _bundled(name: str) -> bytes:
+    return (files("placevalue.data") / "bundled" / name).read_bytes()
 
 
 def read_problems(path: str | os.PathLike[str]) -> list[Problem]:
-    """Problems from a `.jsonl` or `.csv` file; all its faults are reported together, by line.
+    """Read problems from a `.jsonl` or `.csv` file; every error is reported with its line.
 
-    `question` and `answer` must be there; `id`, `equation` and `operation` may be; everything else is ignored. An
-    answer that is a JSON number is written in its shortest form.
-
-    Example:
-        >>> read_problems("mine.jsonl")  # doctest: +SKIP
+    `question` and `answer` are required, `id`, `equation` and `operation` optional; other fields are ignored. An answer
+    that is a JSON number is written in its shortest form.
     """
-    path = checked_path(path)
-    problems: list[Problem] = []
-    faults: list[str] = []
-    lines: dict[str, int] = {}
+    made_from(path)  # refuses a generated file that was changed
+    path, problems, faults, lines = Path(path), [], [], dict[str, int]()
     for line, row in READERS[path.suffix](path):
         values, wrong = _values(row)
         values["id"] = identity = values.get("id") or f"{path.name}:{line}"
         if identity in lines:
-            wrong.append(f"id {identity!r} stands in line {lines[identity]} too")
+            wrong.append(f"id {identity!r} is also in line {lines[identity]}")
         lines.setdefault(identity, line)
         faults += [f"{path}, line {line}: {fault}" for fault in wrong]
         if not wrong:
@@ -72,46 +69,49 @@ def read_problems(path: str | os.PathLike[str]) -> list[Problem]:
     return problems
 
 
+def write_generated(
+    folder: str | os.PathLike[str], parts: Mapping[str, list[Problem]], record: dict[str, Any]
+) -> dict[str, Any]:
+    """Write each part as `PART.jsonl` and, last, `data.json`: the record, with its `sources`, and all checksums."""
+    described = {}
+    for part, problems in parts.items():
+        path = write_whole(Path(folder) / f"{part}.jsonl", to_json_lines(problems))
+        found = Counter(problem.operation for problem in problems if problem.operation)
+        described[path.name] = {
+            "rows": len(problems),
+            "distinct_questions": len({problem.question for problem in problems}),
+            "operations": {name: found[name] for name in OPERATIONS if found},
+            "sha256": file_hash(path),
+        }
+    record = record | {"files": described}
+    write_json(Path(folder) / RECORD, record)
+    return record
+
+
 def made_from(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Which corpora a generated file's text comes from, by the record beside it; nothing for other files."""
-    record = _record_of(checked_path(path))
-    return tuple(record["sources"]) if record else ()
-
-
-def checked_path(path: str | os.PathLike[str]) -> Path:
-    """The path of a file that is there, can be read, and, if it was generated, is what the record beside it says."""
+    """Which corpora a generated file's text comes from, by the record next to it; empty for other files."""
     path = Path(path)
     if path.suffix not in READERS:
         raise DataError(f"{path}: expected a file that ends in {' or '.join(READERS)}")
     if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    record = _record_of(path)
-    if record and record["files"][path.name]["sha256"] != file_hash(path):
+        raise DataError(f"{path}: no such file: check the path")
+    record = read_json(path.with_name(RECORD)) if path.with_name(RECORD).is_file() else None
+    if not isinstance(record, dict) or "sources" not in record or path.name not in record.get("files", {}):
+        return ()
+    if record["files"][path.name]["sha256"] != file_hash(path):
         raise DataError(
-            f"{path} is not the file that {path.with_name(RECORD)} speaks of, it was changed or half made: "
-            "make it again, or give it another name"
+            f"{path} differs from the file that {path.with_name(RECORD)} describes, so it was changed or is "
+            "incomplete: generate it again, or rename it"
         )
-    return path
-
-
-def _record_of(path: Path) -> dict[str, Any] | None:
-    beside = path.with_name(RECORD)
-    if not beside.is_file():
-        return None
-    record = read_json(beside)
-    if isinstance(record, dict) and isinstance(record.get("sources"), list) and path.name in record.get("files", {}):
-        return record
-    return None
+    return tuple(record["sources"])
 
 
 def _values(row: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The fields of a row as text, and what is wrong with them."""
+    """The fields of a row as text, and their errors."""
     values: dict[str, Any] = {}
     faults = [f"{name} is missing" for name in REQUIRED if row.get(name) is None]
-    for name in FIELDS:
-        value = row.get(name)
-        if value is None:
-            continue
+    for name in (name for name in FIELDS if row.get(name) is not None):
+        value = row[name]
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
             value = shortest(value)
         if not isinstance(value, str):
@@ -130,7 +130,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             header = next(reader, [])
             missing = [name for name in REQUIRED if name not in header]
             if header and missing:
-                raise DataError(f"{path}, line 1: no column {' and no column '.join(missing)}, found {header}")
+                raise DataError(f"{path}, line 1: no column {' and no column '.join(missing)}, found {header}: add it")
             for row in reader:
                 if len(row) not in (0, len(header)):
                     raise DataError(f"{path}, line {reader.line_num}: {len(row)} columns, expected {len(header)}")
@@ -143,13 +143,3 @@ def _read_csv(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 READERS = {".jsonl": read_json_lines, ".csv": _read_csv}
-
-
-def _bundled(name: str) -> bytes:
-    return (files("placevalue.data") / BUNDLED / name).read_bytes()
-
-
-@cache
-def _checksums() -> dict[str, str]:
-    lines = _bundled(CHECKSUMS).decode().splitlines()
-    return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}

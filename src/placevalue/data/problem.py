@@ -1,9 +1,9 @@
-"""Problem: a question, its answer and how it is computed; as JSON lines, as a checksum, as a `datasets.Dataset`."""
+"""Problem: a question and its answer; lists of them as JSON lines, checksums and `datasets.Dataset`."""
 
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -16,25 +16,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem; every data set of placevalue is a list of these."""
+    """A problem; every data set of placevalue is a list of these."""
 
     id: str
-    """Unique in its data set, and the same whenever it is loaded: `mawps:12`, `fermat:Original:407`."""
+    """Unique and stable within its data set: `mawps:12`, `fermat:Original:407`."""
     question: str
-    """What is asked."""
     answer: str
-    """What the answer is, as text."""
     equation: str | None = None
     """How the answer is computed, as its source writes it."""
     operation: str | None = None
-    """`a+b`, `a-b`, `a*b` or `a/b` where it is one operator between two numbers."""
+    """`a+b`, `a-b`, `a*b` or `a/b` if it is one operator between two numbers."""
 
 
 FIELDS = tuple(field.name for field in fields(Problem))
 
 
 def to_dataset(problems: Iterable[Problem]) -> "Dataset":
-    """The problems as a `datasets.Dataset`, one string column a field.
+    """Convert problems to a `datasets.Dataset` with one string column per field.
 
     Example:
         >>> to_dataset([Problem("1", "1 and 2?", "3")])["answer"][0]
@@ -44,29 +42,24 @@ def to_dataset(problems: Iterable[Problem]) -> "Dataset":
         from datasets import Dataset, Features, Value
     except ImportError:
         raise PlacevalueError("datasets is missing: pip install 'placevalue[data]'") from None
-    rows = [asdict(problem) for problem in problems]
-    columns = {name: [row[name] for row in rows] for name in FIELDS}
+    rows = list(problems)
+    columns = {name: [getattr(row, name) for row in rows] for name in FIELDS}
     return Dataset.from_dict(columns, features=Features({name: Value("string") for name in FIELDS}))
 
 
 def to_json_lines(problems: Iterable[Problem]) -> str:
-    """One JSON object a line, with every field."""
-    write = json.encoder.encode_basestring
-    lines = []
-    for problem in problems:
-        values = ((name, getattr(problem, name)) for name in FIELDS)
-        pairs = [f'"{name}": {"null" if value is None else write(value)}' for name, value in values]
-        lines.append("{" + ", ".join(pairs) + "}\n")
-    return "".join(lines)
+    """One JSON object per line, with every field."""
+    write = json.JSONEncoder(ensure_ascii=False).encode
+    return "".join(f"{write(vars(problem))}\n" for problem in problems)
 
 
 def checksum(problems: Iterable[Problem]) -> str:
-    """The sha256 of the problems as JSON lines: it changes whenever a row or their order does."""
+    """The sha256 of the problems as JSON lines; it depends on every row and their order."""
     return hashlib.sha256(to_json_lines(problems).encode()).hexdigest()
 
 
 def shortest(number: str | int | float) -> str:
-    """A number without exponent and without zeros that say nothing.
+    """A number without an exponent or redundant zeros.
 
     Example:
         >>> shortest(504.0), shortest("14.750"), shortest(1e-05)
@@ -76,5 +69,5 @@ def shortest(number: str | int | float) -> str:
 
 
 def same_words(question: str) -> str:
-    """A question without regard to case and spacing: two with the same words are the same question."""
+    """A question normalised for case and spacing, to find questions with the same words."""
     return " ".join(question.lower().split())

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from placevalue.common.files import write_whole
 from placevalue.common.records import SweepRecord
-from placevalue.numbers.aggregation import EASE
 from placevalue.numbers.neighbours import natural_neighbours, number_vectors
 
 logger = logging.getLogger(__name__)
@@ -119,20 +118,6 @@ def _draw_map(spaces: dict[str, dict[int, Tensor]], number: int, stem: Path) -> 
     figure.text(
         0.5, 0.01, "green: near in space and in value; red: in space only; grey: in value only", ha="center", size=8
     )
-    return _save(figure, stem)
-
-
-def draw_carry(stem: Path) -> list[Path]:
-    """Why a carry no longer tears neighbours apart: the tens digit, hard and soft, from 4520 to 4545."""
-    numbers = np.arange(4520, 4546)
-    way = numbers / 10 % 1
-    soft = numbers // 10 % 10 + way + EASE * np.sin(2 * np.pi * way) / (2 * np.pi)
-    figure, axes = _plots().subplots(figsize=(6, 2.6))
-    axes.step(numbers, numbers // 10 % 10, where="post", label="weighted: the digit itself", color="tab:red")
-    axes.plot(numbers, soft, marker="o", ms=3, label="interpolated: on its way to the next", color="tab:green")
-    axes.set(xlabel="number", ylabel="tens digit", yticks=[2, 3, 4], xticks=range(4520, 4546, 5))
-    axes.legend(fontsize=8)
-    axes.grid(alpha=0.3)
     return _save(figure, stem)
 
 

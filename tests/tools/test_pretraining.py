@@ -1,4 +1,4 @@
-"""What the bundled model was pre-trained on: right answers, the same rows everywhere, nothing that is tested on."""
+"""The pre-training corpus: right answers, the same rows everywhere, nothing that models are tested on."""
 
 import re
 from collections import Counter
@@ -7,18 +7,22 @@ from itertools import islice
 
 import pytest
 
-from placevalue.data import FERMAT_SETS, data_size, data_sources, load_data
+from placevalue.common.errors import ConfigError, DataError
+from placevalue.common.hub import BUNDLED_FOLDER, TINY
+from placevalue.common.records import TrainRecord, read_record
+from placevalue.data import FERMAT_SETS, load_data
 from placevalue.data.arithmetic import parse_expression
-from placevalue.data.grammar import EQUATIONS, Draw, draw_numbers, write_decimal, write_text
-from placevalue.data.leakage import check_leakage
 from placevalue.data.mawps import SPLITS
-from placevalue.data.pretraining import ROWS, SENTINELS, generate_pretraining
 from placevalue.data.problem import checksum
-from placevalue.data.vocabulary import WORDS
-from placevalue.data.wordproblems import BARE, COUNTED, MEASURED, OPENINGS
+from tools.tiny_model import gsm8k, pretraining
+from tools.tiny_model.grammar import EQUATIONS, Draw, draw_numbers, write_decimal, write_text
+from tools.tiny_model.gsm8k import read_gsm8k
+from tools.tiny_model.pretraining import ROWS, SENTINELS, generate_pretraining
+from tools.tiny_model.vocabulary import WORDS
+from tools.tiny_model.wordproblems import BARE, COUNTED, MEASURED, OPENINGS
 
-# What the seed gives, everywhere and always: the sha256 of the first 2,000 training rows.
-TRAIN_SHA256 = "d8e4a5573a8cbfe5c3fc45a2ddc3458e0b99c4cd2b31400c0b46d8603ae4ea5f"
+# The sha256 of the first 30,000 training rows; that of all 500,000 is in the bundled model's record.
+TRAIN_SHA256 = "ec40bbd2dc5ecab040d47fec9b155d21d595c150be19f804cca75950bad79de7"
 
 
 @pytest.fixture(scope="module")
@@ -27,19 +31,27 @@ def rows():
 
 
 def test_the_rows_are_the_same_everywhere(rows):
-    assert checksum(rows[:2000]) == TRAIN_SHA256
+    assert checksum(rows) == TRAIN_SHA256
     assert list(islice(generate_pretraining("train"), 100)) == rows[:100]
+    trained = read_record(BUNDLED_FOLDER / TINY / "train.json", TrainRecord)
+    assert checksum(generate_pretraining("dev")) == trained.data["pretraining:dev"] and ROWS["train"] == 500_000
 
 
-def test_the_corpora_by_name():
-    dev = load_data("pretraining:dev")
-    assert len(dev) == ROWS["dev"] and data_size("pretraining:train") == ROWS["train"]
-    assert data_sources("pretraining:train") == ("gsm8k", "word-problems")
-    check_leakage(data_sources("pretraining:train"), ["mawps:test"])
-    check_leakage(data_sources("pretraining:train"), ["fermat:Original"])
-    first = load_data("gsm8k:train")[0]
-    assert (first.id, first.answer, data_size("gsm8k:train")) == ("gsm8k:0", "72", 7473)
-    assert all(re.fullmatch(r"-?[0-9.]+", problem.answer) for problem in load_data("gsm8k:train"))
+def test_gsm8k_is_whole(monkeypatch):
+    problems = read_gsm8k()
+    assert (problems[0].id, problems[0].answer, len(problems)) == ("gsm8k:0", "72", 7473)
+    assert all(re.fullmatch(r"-?[0-9.]+", problem.answer) for problem in problems)
+    monkeypatch.setattr(gsm8k, "SHA256", "0" * 64)
+    with pytest.raises(DataError, match=r"train\.jsonl\.gz is damaged"):
+        read_gsm8k()
+
+
+@pytest.mark.parametrize("spec", ["pretraining:train", "pretraining:dev", "gsm8k:train"])
+def test_its_old_names_say_where_it_is(spec):
+    with pytest.raises(
+        ConfigError, match=rf"'{spec}' is no longer part of placevalue, it moved to tools/tiny_model .*prepare"
+    ):
+        load_data(spec)
 
 
 def test_nothing_of_what_is_tested_on_is_in_it(rows):
@@ -59,21 +71,19 @@ def test_nothing_of_what_is_tested_on_is_in_it(rows):
 
 
 def test_such_a_row_is_drawn_anew(monkeypatch):
-    from placevalue.data import pretraining
-
     first = next(generate_pretraining("train"))
     monkeypatch.setattr(pretraining, "_tested", lambda: {pretraining.mask_text(first.question)})
     assert next(generate_pretraining("train")).question != first.question
 
 
 def test_dev_is_not_in_train(rows):
-    assert not {row.question for row in load_data("pretraining:dev")} & {row.question for row in rows}
+    assert not {row.question for row in generate_pretraining("dev")} & {row.question for row in rows}
     assert max(Counter(row.question for row in rows).values()) < 30
 
 
 def test_gaps_are_filled_by_the_answer(rows):
     """Putting the answer's parts back at their sentinels gives text without gaps, and GSM8K's own words."""
-    words = {re.sub(r"\W", "", word) for problem in load_data("gsm8k:train") for word in problem.question.split()}
+    words = {re.sub(r"\W", "", word) for problem in read_gsm8k() for word in problem.question.split()}
     gapped = [row for row in rows if SENTINELS[0] in row.question]
     assert 0.1 < len(gapped) / len(rows) < 0.2
     for row in gapped[:500]:

@@ -1,4 +1,4 @@
-"""The words of made-up word problems: people, things, places, units."""
+"""The words of generated word problems: people, things, places, units."""
 
 from collections.abc import Sequence
 
@@ -116,4 +116,4 @@ _GROUPS: tuple[tuple[tuple[str, ...], Sequence[tuple[str, ...]]], ...] = (
     (("worker", "firm"), _pairs(_FOLK)),
 )
 WORDS = {slot: group for group in _GROUPS for slot in group[0]}
-"""By slot, the slots that are drawn with it, such as a name and its pronouns, and the words they can hold."""
+"""For each slot, the slots drawn together with it (a name and its pronouns) and the words they can hold."""

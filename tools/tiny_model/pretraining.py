@@ -1,7 +1,7 @@
-"""What the bundled model was pre-trained on: gaps in GSM8K's questions, made-up word problems, bare arithmetic.
+"""The pre-training corpus of the bundled model: gaps in GSM8K's questions, generated word problems, bare arithmetic.
 
-All of it is made when it is asked for, the same on every machine. A row whose text, its numbers masked, stands in MAWPS
-or FERMAT is drawn anew, so that nothing the model is tested on can be in it.
+Rows are the same on every machine. A row that equals a MAWPS or FERMAT question in all but its numbers is drawn again,
+so the corpus holds nothing that the model is tested on.
 """
 
 import re
@@ -11,33 +11,39 @@ from functools import cache
 from itertools import accumulate
 
 from placevalue.data.fermat import FERMAT_SETS, read_fermat
-from placevalue.data.grammar import Draw, draw_numbers, write_text
-from placevalue.data.gsm8k import read_gsm8k
 from placevalue.data.mawps import SPLITS, read_mawps
 from placevalue.data.problem import Problem
-from placevalue.data.wordproblems import BARE, COUNTED, MEASURED, OPENINGS, Texts
+from tools.tiny_model.grammar import Draw, draw_numbers, write_text
+from tools.tiny_model.gsm8k import read_gsm8k
+from tools.tiny_model.wordproblems import BARE, COUNTED, MEASURED, OPENINGS, Texts
 
 ROWS = {"train": 500_000, "dev": 1_000}
 SEED = 42
+SOURCES = ("gsm8k", "word-problems")
+"""The corpora that the rows count as when models are checked for test problems they have seen."""
 SENTINELS = tuple(f"<extra_id_{index}>" for index in range(8))
-"""What stands for the gaps of a text, as T5 names them."""
+"""The markers of the gaps in a text, named as in T5."""
 GSM8K_DEV = 200
-"""How many of GSM8K's training questions are kept for dev."""
+"""The last of GSM8K's training questions, kept for dev."""
 
-_KINDS = ("gaps",) * 3 + ("counted",) * 10 + ("measured",) * 4 + ("bare",) * 3  # one in twenty each
-_WEIGHTS = {1: 6, 2: 2, 3: 1}  # how often an equation of so many operators is asked, for a list of texts of one size
-_WINDOW = (12, 60)  # the words of a question that are shown at once
+_KINDS = ("gaps",) * 3 + ("counted",) * 10 + ("measured",) * 4 + ("bare",) * 3  # a twentieth of the rows each
+_WEIGHTS = {
+    1: 6,
+    2: 2,
+    3: 1,
+}  # how often equations of 1, 2 and 3 operators are drawn, given equally many texts
+_WINDOW = (12, 60)  # how many words of a question a row shows
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _NO_LETTER = re.compile(r"[^a-z#]+")
 _PUNCTUATION = re.compile(r"(?<=[A-Za-z0-9)])([.,?!])(?= |$)|(?<=\$)(?=\d)|(?<=[a-z])(?='s\b)")
 
 
 def generate_pretraining(part: str, rows: int | None = None) -> Iterator[Problem]:
-    """The rows of a part, one by one: what the model reads as question, what it is to write as answer.
+    """Generate the rows of a part: the question is what the model reads, the answer what it should write.
 
     Args:
-        part: Of `ROWS`.
-        rows: How many; by default all.
+        part: A key of `ROWS`.
+        rows: How many; all by default.
 
     Example:
         >>> next(generate_pretraining("dev")).id
@@ -54,7 +60,7 @@ def generate_pretraining(part: str, rows: int | None = None) -> Iterator[Problem
 
 
 def mask_text(text: str) -> str:
-    """A text as its letters alone, each number a `#`: two problems that differ only in numbers are the same.
+    """A text's letters, each number a `#`, so that problems which differ only in numbers become equal.
 
     Example:
         >>> mask_text("Joe has 12.5 pies.")
@@ -65,7 +71,7 @@ def mask_text(text: str) -> str:
 
 @cache
 def _tested() -> frozenset[str]:
-    """All that the project tests on, masked."""
+    """Every question of MAWPS and FERMAT, masked."""
     mawps = (problem for split in SPLITS for problem in read_mawps(split))
     fermat = (problem for name in FERMAT_SETS for problem in read_fermat(name))
     return frozenset(mask_text(problem.question) for problems in (mawps, fermat) for problem in problems)
@@ -79,7 +85,7 @@ def _gsm8k_words(part: str) -> list[list[str]]:
 
 @cache
 def _equations(kind: str) -> tuple[list[tuple[str, tuple[str, ...]]], list[float]]:
-    """The equations of a kind with their texts, and the share of the draws up to each."""
+    """The equations of a kind with their texts, and the cumulative share of each in the draws."""
     texts: Texts = {"counted": COUNTED, "measured": MEASURED, "bare": BARE}[kind]
     operators = {equation: len(re.findall("[-+*/:]", equation)) for equation in texts}
     weights = [_WEIGHTS[operators[equation]] * len(texts[equation]) ** 0.5 for equation in texts]
@@ -91,13 +97,13 @@ def _row(draw: Draw, questions: list[list[str]]) -> tuple[str, str]:
     kind = draw.pick(_KINDS)
     spaced = draw.uniform() < 0.5
     question, answer = _gaps(draw, questions) if kind == "gaps" else _problem(draw, kind)
-    if spaced:  # many corpora set every mark apart from its word
+    if spaced:  # many corpora put a space before every punctuation mark
         question, answer = (_PUNCTUATION.sub(r" \1", text) for text in (question, answer))
     return question, answer
 
 
 def _problem(draw: Draw, kind: str) -> tuple[str, str]:
-    """A question from the texts of a kind, and its answer."""
+    """A question of a kind, and its answer."""
     equations, shares = _equations(kind)
     place = draw.uniform()
     equation, texts = equations[min(bisect(shares, place), len(shares) - 1)]
@@ -115,7 +121,7 @@ def _problem(draw: Draw, kind: str) -> tuple[str, str]:
 
 
 def _gaps(draw: Draw, questions: list[list[str]]) -> tuple[str, str]:
-    """A stretch of a question with gaps, and what stood in them, each behind its sentinel."""
+    """Part of a question with gaps, and the missing words, each after its sentinel."""
     words = draw.pick(questions)
     size = min(len(words), draw.whole(*_WINDOW))
     start = draw.whole(0, len(words) - size)

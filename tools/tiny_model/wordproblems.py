@@ -1,7 +1,7 @@
-"""Made-up word problems as primary schools set them, each text with the equation that answers it.
+"""Texts of generated primary-school word problems, each under the equation that answers it.
 
-All texts are our own. `COUNTED` problems speak of things, so their numbers are whole; `MEASURED` ones speak of money,
-ways, weights and times, and may have decimals; `BARE` ones are arithmetic without a story.
+All texts are our own. `COUNTED` problems count things, so their numbers are whole; `MEASURED` problems are about money,
+distances, weights and times, and may have decimals; `BARE` problems are arithmetic without a story.
 """
 
 Texts = dict[str, tuple[str, ...]]
@@ -379,4 +379,4 @@ OPENINGS = (
     "[It was a sunny day.|It was {day}.|{N} likes {xs}.|{N} went to the {place}.|{N} and {M} are friends.|{M} has {z} {ys}."
     "|{N} is {z} years old.|{M} was in the {place} too.|{N} also has {z} {ys}.|{N} helps at the {firm}.|There are {z} {ys} in the {place}.]"
 )
-"""What may stand before a story and has no part in its answer; `{z}` is a number that leads astray."""
+"""Sentences that may precede a story and do not matter for its answer; `{z}` is a distracting number."""

@@ -1,7 +1,7 @@
-"""The grammar behind made-up word problems: texts with alternatives and slots, and numbers that fit an equation.
+"""The grammar of generated word problems: texts with alternatives and slots, and numbers that fit an equation.
 
-A text is written as `{N} [has|owns] {a} {xs}.`: brackets hold alternatives, which may be nested, and braces hold slots.
-`{a}` to `{d}` are the numbers of the equation, every other slot is drawn from `WORDS` when it is first met.
+In a text such as `{N} [has|owns] {a} {xs}.`, brackets hold alternatives, which may be nested, and braces hold slots.
+`{a}` to `{d}` are the numbers of the equation; every other slot is drawn from `WORDS` when it first occurs.
 """
 
 import random
@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple, TypeVar
 
-from placevalue.data.vocabulary import WORDS
+from tools.tiny_model.vocabulary import WORDS
 
 T = TypeVar("T")
 Node = str | list[list["Node"]]
 
 
 class Draw:
-    """Random draws that are the same under every version of Python: all are made of `random()` alone."""
+    """Random draws that are the same under every version of Python, since all derive from `random()` alone."""
 
     def __init__(self, seed: str) -> None:
         self.uniform = random.Random(seed).random
@@ -32,7 +32,7 @@ class Draw:
         return low + int(self.uniform() * (high - low + 1))
 
     def amount(self, low: int, high: int) -> int:
-        """A number between the two with `decimals` places behind the point, in units of the last place."""
+        """A number between the two with `decimals` decimal places, in units of the last place."""
         return self.whole(low * 10**self.decimals, high * 10**self.decimals)
 
 
@@ -46,7 +46,7 @@ class Numbers(NamedTuple):
 
 
 def _size(draw: Draw) -> int:
-    """An amount as primary-school problems have them: mostly below 100, sometimes large."""
+    """An amount of a primary-school problem: mostly below 100, sometimes large."""
     kind = draw.uniform()
     if kind < 0.4:
         return draw.amount(1, 20)
@@ -61,7 +61,7 @@ def _few(draw: Draw) -> int:
 
 
 def _part(draw: Draw) -> int:
-    """An amount that is multiplied, or what sharing leaves for each: small enough to be worked out."""
+    """An amount to multiply, or each share of a division: small enough to work out."""
     return draw.amount(2, 12) if draw.uniform() < 0.6 else draw.amount(2, 99)
 
 
@@ -197,14 +197,14 @@ EQUATIONS: dict[str, Callable[[Draw], Numbers]] = {
     "a*b*c": _times_times,
     "a*b+c*d": _products,
 }
-"""How numbers are drawn that fit an equation: no answer is negative and no quotient has a remainder.
+"""How to draw numbers that fit an equation: no answer is negative and no quotient has a remainder.
 
-`/` shares an amount among a count, `:` asks how often one amount goes into another.
+`/` shares an amount among a count; `:` asks how often one amount goes into another.
 """
 
 
 def write_decimal(value: int, decimals: int, padded: bool = False) -> str:
-    """Units of ten to the minus `decimals` as people write them; `padded` keeps zeros at the end.
+    """Write an integer in units of `10**-decimals`; `padded` keeps trailing zeros.
 
     Example:
         >>> write_decimal(450, 2), write_decimal(450, 2, padded=True), write_decimal(400, 2)
@@ -217,7 +217,7 @@ def write_decimal(value: int, decimals: int, padded: bool = False) -> str:
 
 
 class Scene(dict[str, str]):
-    """The words of one problem; each is drawn when it is first used and then stays."""
+    """The words of one problem; each is drawn when it is first used and then kept."""
 
     def __init__(self, draw: Draw, numbers: dict[str, str]) -> None:
         super().__init__(numbers)
@@ -259,7 +259,7 @@ _STARTS = re.compile(r"(?:^|(?<=[.?!] ))[a-z]")
 
 
 def write_text(text: str, numbers: dict[str, str], draw: Draw) -> str:
-    """One of the sentences that a text stands for."""
+    """Write one of the sentences that a text describes."""
     written = _expand(_parse(text), draw).format_map(Scene(draw, numbers))
     written = _GAPS.sub(lambda gap: " " if gap[0].startswith("  ") else "", written).strip()
     return _STARTS.sub(lambda start: start[0].upper(), written)
