@@ -16,7 +16,7 @@ def test_a_file_comes_back_as_it_was_written_and_nothing_stays_beside_it(tmp_pat
 
 
 @pytest.mark.parametrize("moment", ["fsync", "replace"])
-def test_who_is_stopped_while_writing_leaves_the_old_file(tmp_path, monkeypatch, moment):
+def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch, moment):
     path = write_whole(tmp_path / "a.txt", "old")
     target = "placevalue.common.files.os.fsync" if moment == "fsync" else "placevalue.common.files.Path.replace"
 

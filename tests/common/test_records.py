@@ -109,7 +109,7 @@ def test_any_json_survives_with_its_hash(tmp_path_factory, config):
     record = prediction_record(config=config)
     path = tmp_path_factory.mktemp("r") / "r.json"
     if any(0xD800 <= ord(c) < 0xE000 for c in json.dumps(config, ensure_ascii=False)):
-        return  # half a surrogate pair is no text
+        return  # half a surrogate pair is not valid text
     write_record(record, path)
     assert read_record(path, PredictionRecord) == record
 
@@ -190,7 +190,7 @@ def test_a_different_record_is_never_overwritten(tmp_path):
         write_record(score_record(), path)
 
 
-def test_who_is_killed_while_writing_leaves_no_record(tmp_path, monkeypatch):
+def test_a_killed_write_leaves_no_record(tmp_path, monkeypatch):
     monkeypatch.setattr("placevalue.common.files.os.fsync", lambda _: os.kill(os.getpid(), signal.SIGKILL))
     child = os.fork()
     if not child:
@@ -216,10 +216,10 @@ def test_a_copy_inside_another_repository_has_no_commit(tmp_path, monkeypatch):
         settings = ["-c", "user.name=a", "-c", "user.email=a@b"]
         subprocess.run(["git", *settings, *arguments], cwd=at, check=True, capture_output=True)
 
-    room = tmp_path / "src" / "placevalue" / "common" / "records.py"
-    room.parent.mkdir(parents=True)
-    room.write_text("")
-    monkeypatch.setattr(records, "__file__", str(room))
+    module = tmp_path / "src" / "placevalue" / "common" / "records.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("")
+    monkeypatch.setattr(records, "__file__", str(module))
     assert git_state() == {}
     git("init", at=tmp_path)
     git("add", ".", at=tmp_path)
@@ -242,7 +242,7 @@ ROWS = [
 ]
 
 
-def test_predictions_come_back_and_are_held_against_their_checksum(tmp_path):
+def test_predictions_come_back_and_match_their_checksum(tmp_path):
     path = tmp_path / "predictions.jsonl"
     checksum = write_predictions(ROWS, path)
     assert read_predictions(path) == read_predictions(path, checksum) == ROWS

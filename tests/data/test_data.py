@@ -201,7 +201,7 @@ def test_a_damaged_bundled_file_is_reported_by_name(damage, monkeypatch):
     assert load_data("fermat:Original")
 
 
-# One's own files
+# Your own files
 
 
 def write(path, text):
@@ -459,7 +459,7 @@ def test_dev_rows_are_not_in_train(made):
     assert not train & dev
 
 
-def test_held_out_questions_are_drawn_anew():
+def test_held_out_questions_are_drawn_again():
     template = parse_template("what is num1 and num2 ?", "num1 + num2")
     numbers = fermat_templates.NumberClass("tiny", 0, 1, 3)
     possible = {f"what is {a} and {b} ?" for a in (1, 2, 3) for b in (1, 2, 3)}
@@ -624,7 +624,7 @@ def test_a_changed_generated_file_is_reported(tmp_path):
     assert len(load_data(tmp_path / "dev.jsonl")) == 5
 
 
-def test_whoever_is_killed_while_writing_leaves_the_old_file_or_none(tmp_path):
+def test_a_killed_write_leaves_the_old_file_or_none(tmp_path):
     """The second file is never finished: the first is whole, nothing else is there, and the old record still is."""
     code = (
         "import os, sys; from placevalue.common import files; from placevalue.data import *;"

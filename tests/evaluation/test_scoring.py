@@ -98,7 +98,7 @@ def test_the_record_says_what_was_scored_and_is_linked(tmp_path):
     assert found.config["predictions_sha256"] == prediction.predictions_sha256
     assert found == read_record(tmp_path / "score.json", ScoreRecord)
     assert evaluate(tmp_path, draws=50, seed=3) == found, "the first record stays"
-    with pytest.raises(DataError, match=r"score\.json holds another record \(it differs in config"):
+    with pytest.raises(DataError, match=r"score\.json holds a different record \(it differs in config"):
         evaluate(tmp_path, draws=51, seed=3)
     assert evaluate(tmp_path, tmp_path / "other.json", draws=51).config["draws"] == 51
     with pytest.raises(DataError, match="draws=0"):

@@ -273,7 +273,12 @@ class TestObstacles:
         given = ["model=/nowhere at all", "training.epoch=3", "data.dev=gone.csv", "data.test=[lost.jsonl]"]
         assert main(["reproduce", str(home / "toy.yaml"), *given, "--out", str(tmp_path / "out")]) == 1
         told = capsys.readouterr().err
-        for part in ("training.epoch is unknown", "gone.csv", "lost.jsonl", "'/nowhere at all' is no folder"):
+        for part in (
+            "training.epoch is unknown",
+            "gone.csv",
+            "lost.jsonl",
+            "'/nowhere at all' is not an existing folder",
+        ):
             assert part in told
         assert not (tmp_path / "out").exists()
 

@@ -70,7 +70,7 @@ def test_nothing_of_what_is_tested_on_is_in_it(rows):
         assert not {form(text) for text in tested} & {form(row.question) for row in rows}
 
 
-def test_such_a_row_is_drawn_anew(monkeypatch):
+def test_such_a_row_is_drawn_again(monkeypatch):
     first = next(generate_pretraining("train"))
     monkeypatch.setattr(pretraining, "_tested", lambda: {pretraining.mask_text(first.question)})
     assert next(generate_pretraining("train")).question != first.question

@@ -1,4 +1,4 @@
-"""What every verb prints to."""
+"""The terminal that every verb prints to."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def make_console(record: bool = False) -> "Console":
-    """A rich console."""
+    """Make a rich console; with `record`, it can be exported."""
     try:
         from rich.console import Console
     except ImportError:

