@@ -20,9 +20,10 @@ import torch
 import placevalue
 from benchmarks.results import Check, Outcome, print_table, write_record
 from placevalue.data import Problem, load_data
+from placevalue.data.corpora import SHORTHANDS
 from placevalue.experiments import generator as generator_module
 from placevalue.experiments import predict as predict_module
-from placevalue.experiments import prompts as prompts_module
+from placevalue.experiments.recipe import GenerationConfig
 
 MODEL, BEAMS, MAX_ANSWER, ROUNDS = "flan-t5-small-title", 3, 16, 2
 BATCH_SIZE, SAMPLE = {"cuda": 1024, "cpu": 20}, {"cuda": None, "cpu": 4}
@@ -49,7 +50,7 @@ def run(
     """
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     batch_size, sample = batch_size or BATCH_SIZE[device], sample or SAMPLE[device]
-    sets = {name: load_data(name)[:sample] for name in prompts_module.SHORTHANDS["fermat"]}
+    sets = {name: load_data(name)[:sample] for name in SHORTHANDS["fermat"]}
     raw: dict[str, list[float]] = {"ours": [], "answering": [], "trainer": []}
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -100,15 +101,17 @@ class _Ours:
         self.folder, self.batch_size, self.precision, self.device = folder, batch_size, precision, device
         self.runs = 0
         checkpoint = generator_module.read_checkpoint(folder / "model")
-        self.answerer = generator_module.load_answerer(checkpoint, BEAMS, MAX_ANSWER, precision, device)
+        self.answerer = generator_module.load_answerer(
+            checkpoint, GenerationConfig(BEAMS, batch_size, precision), MAX_ANSWER, device
+        )
 
     def seconds(self, sets: dict[str, list[Problem]]) -> tuple[float, float, list[str]]:
         """From texts to the file, in batches alone, and the texts."""
         self.runs += 1
         out = self.folder / f"out-{self.runs}"
         settings: dict[str, Any] = {"beams": BEAMS, "batch_size": self.batch_size, "max_answer": MAX_ANSWER}
-        kept = prompts_module.load_data, predict_module.load_answerer
-        prompts_module.load_data = lambda name: sets[str(name)]
+        kept = predict_module.load_data, predict_module.load_answerer
+        predict_module.load_data = lambda name: sets[str(name)]
         predict_module.load_answerer = lambda *_: self.answerer
         try:
             began = perf_counter()
@@ -118,7 +121,7 @@ class _Ours:
             )
             took = perf_counter() - began
         finally:
-            prompts_module.load_data, predict_module.load_answerer = kept
+            predict_module.load_data, predict_module.load_answerer = kept
         rows = placevalue.evaluation.scoring.load_predictions(out).rows
         return took, record.durations["generate"], [row.prediction for row in rows]
 
@@ -159,7 +162,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.generation", description=__doc__)
     parser.add_argument("--model", default=MODEL, help="a folder, a hub name or a fetched name")
     parser.add_argument("--batch-size", type=int, help="problems at a time, for both")
-    parser.add_argument("--precision", choices=prompts_module.PRECISIONS, default="float32")
+    parser.add_argument("--precision", choices=predict_module.PRECISIONS, default="float32")
     parser.add_argument("--sample", type=int, help="problems of each set; all on an accelerator")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--device", choices=list(BATCH_SIZE))

@@ -230,14 +230,14 @@ def test_killed_at_any_moment_it_goes_on(home, finished, recipe, tmp_path):
 
 
 def test_one_run_that_fails_does_not_stop_the_others(recipe, home, tmp_path, monkeypatch):
-    real = runner.generate
+    real = runner.predict
 
     def fails(checkpoint, *given, **named):
         if "digits" in str(checkpoint):
             raise RuntimeError("no memory")
         return real(checkpoint, *given, **named)
 
-    monkeypatch.setattr(runner, "generate", fails)
+    monkeypatch.setattr(runner, "predict", fails)
     with pytest.raises(PlacevalueError, match="1 of 3 runs failed.*digits-1: RuntimeError: no memory"):
         reproduce(recipe, tmp_path)
     assert todo(plan_experiment(recipe, tmp_path)) == {

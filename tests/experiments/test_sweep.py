@@ -28,6 +28,7 @@ from placevalue.experiments.recipe import make_recipe, read_recipe
 from placevalue.experiments.search_space import PAPER_SEARCH, Search, grid_points, name_values, override, read_searches
 from placevalue.experiments.study import claim_trial, finished_trials, open_study, signs_of_life
 from placevalue.experiments.sweep import plan_sweep, sweep
+from placevalue.reports.figures import draw_sweep
 from zoo import build
 
 CE = "training.ce_weight"
@@ -91,7 +92,7 @@ class TestSearches:
 
     def test_every_fault_is_told_at_once(self, recipe, home):
         wrong = {
-            "training.ce_wieght=0.4:0.8:0.05": "training.ce_wieght is unknown: is train_module.ce_weight meant?",
+            "training.ce_wieght=0.4:0.8:0.05": "training.ce_wieght is unknown: is training.ce_weight meant?",
             "training.ce_weight=0.8:0.4:0.05": "0.8 is not below 0.4",
             "training.learning_rate=0:1:log": "a logarithmic range starts above 0",
             "training.epochs=1:5:much": "expected a step",
@@ -161,11 +162,12 @@ def test_a_grid_is_trained_scored_and_drawn_on_dev_alone(recipe, home, tmp_path,
             assert trial["scores"][str(seed)] == score["scores"][str(home / "dev.csv")]["accuracy_paper"]
             assert not list(folder.glob("*.safetensors")) and not (folder / "checkpoints").exists()
             assert json.loads((folder / "train.json").read_text())["config"]["training"]["ce_weight"] == trial["values"][CE]  # fmt: skip
+    draw_sweep(record, tmp_path / "sweep.svg")
     assert xml.etree.ElementTree.parse(tmp_path / "sweep.svg").getroot().tag.endswith("svg")
 
     # Nothing is trained or answered again, though the weights are gone: neither by the study nor by the folders.
     times = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*/predictions/*")}
-    monkeypatch.setattr(runner, "generate", None)
+    monkeypatch.setattr(runner, "predict", None)
     assert sweep(plan, tmp_path).trials == record.trials
     (tmp_path / "study.journal").unlink()
     assert sweep(plan, tmp_path).trials == record.trials
@@ -202,6 +204,7 @@ class TestBest:
         assert len(asked) == len(set(asked)) == len(record.trials) == record.planned == 12
         assert record.best["overrides"] == [
             "training.ce_weight=0.5", "training.batch_size=2", "training.schedule=linear"]  # fmt: skip
+        draw_sweep(record, tmp_path / "sweep.svg")
         picture = (tmp_path / "sweep.svg").read_text()
         assert picture.count('id="axes_') == 3 and "<!-- constant -->" in picture
 
@@ -396,7 +399,7 @@ class TestVerb:
         command = ["sweep", str(home / "toy.yaml"), "training.max_steps=3", "--method", "aux-soft", "--out", str(tmp_path)]  # fmt: skip
         assert main([*command, "--search", f"{CE}=0.4:0.5:0.05"]) == 0
         printed = capsys.readouterr().out
-        assert "best: train_module.ce_weight=0.5" in printed and "6/6" in printed and "45.0" in printed
+        assert "best: training.ce_weight=0.5" in printed and "6/6" in printed and "45.0" in printed
         assert read_recipe(home / "toy.yaml", ["training.ce_weight=0.5"]).training.ce_weight == 0.5
         assert main([*command, "--search", f"{CE}=0.4:0.6:0.05"]) == 1
         assert "holds another sweep" in capsys.readouterr().err
@@ -416,5 +419,5 @@ class TestVerb:
     def test_without_matplotlib_there_is_no_plot_and_a_word_about_it(self, recipe, tmp_path, told, monkeypatch, caplog):
         monkeypatch.setitem(sys.modules, "matplotlib", None)
         told(lambda config: 0.5)
-        sweep(plan_sweep(recipe, [f"{CE}=0.4,0.6"], method="aux-soft"), tmp_path)
+        draw_sweep(sweep(plan_sweep(recipe, [f"{CE}=0.4,0.6"], method="aux-soft"), tmp_path), tmp_path / "sweep.svg")
         assert "matplotlib" in caplog.text and not (tmp_path / "sweep.svg").exists()

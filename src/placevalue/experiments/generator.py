@@ -20,6 +20,7 @@ from placevalue.common.errors import CheckpointError, ModelError
 from placevalue.common.files import read_json
 from placevalue.common.hub import load_config, load_model, load_tokenizer, resolve_model, weights_hash
 from placevalue.common.records import TrainRecord, read_record
+from placevalue.experiments.recipe import GenerationConfig as Generation
 from placevalue.experiments.run_folder import CHECKPOINTS, CONFIG, RECORD, TRAINED_ON
 from placevalue.modeling.attach import base_model
 from placevalue.modeling.checkpoints import from_pretrained, load_number_tokenizer
@@ -134,9 +135,9 @@ class Answerer:
         return ids.to(self.stops.device), mask.to(self.stops.device)
 
 
-def load_answerer(checkpoint: Checkpoint, beams: int, max_answer: int, precision: str, device: str) -> Answerer:
+def load_answerer(checkpoint: Checkpoint, generation: Generation, max_answer: int, device: str) -> Answerer:
     """Load a checkpoint's model, in the precision and on the device named, ready to answer."""
-    options = {"dtype": getattr(torch, precision)}
+    options = {"dtype": getattr(torch, generation.precision)}
     model: Any
     if not checkpoint.plain:
         model, _ = from_pretrained(checkpoint.source, checkpoint.tokenizer, **options)
@@ -150,7 +151,7 @@ def load_answerer(checkpoint: Checkpoint, beams: int, max_answer: int, precision
     kind = type(base_model(model))
     if not kind.can_generate():
         raise ModelError(f"{checkpoint.name} is a {kind.__name__}, which writes no answers: give one that does")
-    settings = make_settings(model, checkpoint.tokenizer, beams, max_answer)
+    settings = make_settings(model, checkpoint.tokenizer, generation.beams, max_answer)
     # What is absent from the settings `generate` would take from the model's own; inside PEFT there are two of them.
     model.generation_config = base_model(model).generation_config = settings
     stops = torch.tensor(settings.eos_token_id, device=device)

@@ -16,6 +16,7 @@ from placevalue.experiments.methods import METHODS
 from placevalue.numbers.config import Decimals, Markers
 
 CE_WEIGHT = "training.ce_weight"
+Precision = Literal["float32", "bfloat16", "float16"]
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,17 @@ class GenerationConfig:
     """Beams of the search; 1 is greedy."""
     batch_size: int = 64
     """Problems at a time."""
-    precision: Literal["float32", "bfloat16", "float16"] = "float32"
-    """What is computed in."""
+    precision: Precision = "float32"
+    """The data type of the weights."""
+
+    def __post_init__(self) -> None:
+        faults = find_faults(GenerationConfig, vars(self), "generation.") or [
+            f"generation.{name}={value}: expected at least 1"
+            for name, value in (("beams", self.beams), ("batch_size", self.batch_size))
+            if value < 1
+        ]
+        if faults:
+            raise ConfigError("; ".join(faults))
 
 
 @dataclass(frozen=True)
