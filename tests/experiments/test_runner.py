@@ -270,37 +270,24 @@ def test_two_at_once_in_one_folder_are_refused(recipe, tmp_path):
 
 class TestObstacles:
     def test_all_faults_before_any_training_starts(self, home, tmp_path, capsys):
-        given = ["model=/nowhere at all", "training.epoch=3", "data.dev=gone.csv", "data.test=[lost.jsonl]"]
-        assert main(["reproduce", str(home / "toy.yaml"), *given, "--out", str(tmp_path / "out")]) == 1
+        """First those of the recipe itself, then those of what it names."""
+        named = ["model=/nowhere at all", "data.dev=gone.csv", "data.test=[lost.jsonl]", "training.optimizer=best"]
+        command = ["reproduce", "--out", str(tmp_path / "out"), str(home / "toy.yaml"), *named]
+        assert main([*command, "training.epoch=3", "generation.beams=many"]) == 1
         told = capsys.readouterr().err
-        for part in ("training.epoch is unknown", "gone.csv", "lost.jsonl", "'/nowhere at all' is no folder"):
+        assert "training.epoch is unknown" in told and "generation.beams: expected a whole number" in told
+        assert main(command) == 1
+        told = capsys.readouterr().err
+        for part in ("gone.csv", "lost.jsonl", "'/nowhere at all' is no folder", "training.optimizer='best'"):
             assert part in told
         assert not (tmp_path / "out").exists()
 
-    def test_faults_that_no_key_shows_are_together_too(self, recipe, tmp_path, monkeypatch):
-        monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 1000))
+    def test_a_folder_that_cannot_be_written(self, recipe, tmp_path):
+        (tmp_path / "file").touch()
+        data = replace(recipe.data, dev="gone.csv", test=("lost.csv",))
         with pytest.raises(PlacevalueError) as error:
-            reproduce(replace(recipe, data=replace(recipe.data, dev="gone.csv", test=("lost.csv",))), tmp_path)
-        assert all(part in str(error.value) for part in ("gone.csv", "lost.csv", "GB free"))
-
-    def test_a_full_disk(self, recipe, tmp_path, monkeypatch):
-        monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 1000))
-        with pytest.raises(
-            PlacevalueError, match=r"GB free, and up to .* 3 copies of the model and the checkpoints of 1"
-        ):
-            reproduce(recipe, tmp_path)
-        assert not list(tmp_path.iterdir())
-
-    def test_the_size_of_a_model_that_is_not_here_yet(self, monkeypatch):
-        there, config = (
-            preflight_module.weight_bytes("placevalue-tiny"),
-            preflight_module.load_config("placevalue-tiny"),
-        )
-        monkeypatch.setattr(preflight_module, "resolve_model", lambda name: name)
-        monkeypatch.setattr(preflight_module, "load_config", lambda _: config)
-        assert preflight_module.weight_bytes("google/flan-t5-base") == there > 0
-        monkeypatch.setattr(preflight_module, "count_parameters", lambda _: 1 // 0)
-        assert preflight_module.weight_bytes("google/flan-t5-base") is None, "what cannot be built has no size"
+            reproduce(replace(recipe, data=data), tmp_path / "file" / "out")
+        assert all(part in str(error.value) for part in ("gone.csv", "lost.csv", "nothing can be written in"))
 
     def test_weights_that_are_not_there(self, home, recipe, tmp_path):
         shutil.copytree(home / "model", tmp_path / "model")
@@ -314,9 +301,16 @@ class TestObstacles:
             reproduce(replace(recipe, data=data), tmp_path)
 
     def test_nothing_to_score_on(self, recipe, home):
-        faults = preflight_module.find_obstacles({"model": str(home / "model"), "data": {"train": "mawps:train"}}, home)
-        assert any(fault.startswith("data.test names no problems") for fault in faults)
-        assert "methods is missing" in faults
+        (fault,) = preflight_module.find_obstacles(replace(recipe, data=replace(recipe.data, test=())), home)
+        assert fault.startswith("data.test names no problems")
+
+    def test_one_plan_is_enough(self, home, copied, monkeypatch):
+        planned = []
+        plan_run = runner.plan_run
+        monkeypatch.setattr(runner, "plan_run", lambda *given: planned.append(given[2].name) or plan_run(*given))
+        shutil.rmtree(copied / "digits-1" / "predictions")
+        assert main(["reproduce", str(home / "toy.yaml"), "--out", str(copied)]) == 0
+        assert planned == ["untouched-1", "digits-1", "aux-soft-1"]
 
     def test_what_the_report_is_to_show_too_is_looked_for_first(self, home, tmp_path, capsys):
         given = ["--out", str(tmp_path / "out"), "--beside", str(tmp_path / "nowhere")]

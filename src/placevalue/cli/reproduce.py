@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, get_args
 
 from placevalue.cli.console import make_console
 from placevalue.cli.recipe_flags import define_recipe, recipe_overrides
-from placevalue.common.errors import PlacevalueError
 from placevalue.common.files import write_whole
-from placevalue.experiments.preflight import find_obstacles
-from placevalue.experiments.recipe import Recipe, make_recipe, read_values, to_yaml
+from placevalue.experiments.recipe import read_recipe, to_yaml
 from placevalue.experiments.runner import STAGES, Keep, Plan, Tell, prepare_experiment, reproduce
 from placevalue.reports.page import REPORT, make_page
 from placevalue.reports.results import load_experiments
@@ -46,9 +44,11 @@ def run(options: argparse.Namespace) -> None:
     """Train every method of a recipe with every seed, answer, score, compare; goes on where it was stopped."""
     console = make_console()
     folder = options.out or Path("runs") / options.recipe.stem
-    recipe = _recipe(options, folder)
+    given = {"methods": options.methods, "seeds": options.seeds}
+    lists = [f"{key}=[{', '.join(map(str, each))}]" for key, each in given.items() if each]
+    recipe = read_recipe(options.recipe, recipe_overrides(options) + lists)
     load_experiments(options.beside)  # what is wrong with them is better known now
-    plan = prepare_experiment(recipe, folder, options.jobs, options.keep)
+    plan = prepare_experiment(recipe, folder)
     if options.dry_run:
         for run in plan.runs:
             console.print(f"---\n# {run.name}\n{to_yaml(run.config.to_dict())}", markup=False, soft_wrap=True)
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
         return
     if plan.todo:
         with progress_view(plan, console) as tell:
-            reproduce(recipe, folder, options.jobs, options.keep, tell)
+            reproduce(plan, jobs=options.jobs, keep=options.keep, tell=tell)
     else:
         console.print(f"{folder}: all {len(plan.runs)} runs are there", soft_wrap=True)
     experiments = load_experiments([folder, *options.beside])
@@ -65,20 +65,6 @@ def run(options: argparse.Namespace) -> None:
         console.print(terminal_table(table))
         console.print(table.words, markup=False)
     console.print(f"report: {write_whole(folder / REPORT, make_page(experiments))}", soft_wrap=True, markup=False)
-
-
-def _recipe(options: argparse.Namespace, folder: Path) -> Recipe:
-    """The recipe; whatever is wrong with it and with what it names is reported together."""
-    given = {"methods": options.methods, "seeds": options.seeds}
-    overrides = recipe_overrides(options) + [
-        f"{key}=[{', '.join(map(str, each))}]" for key, each in given.items() if each
-    ]
-    values = read_values(options.recipe, overrides)
-    try:
-        return make_recipe(values, str(options.recipe))
-    except PlacevalueError as error:
-        others = [fault for fault in find_obstacles(values, folder, 0, 0) if fault not in str(error)]
-        raise PlacevalueError("; ".join([str(error), *others])) from None
 
 
 def plan_table(plan: Plan) -> "Table":

@@ -282,16 +282,6 @@ def _class_of(config: PreTrainedConfig) -> Any:
     return named if known else transformers.AutoModel
 
 
-def count_parameters(config: PreTrainedConfig) -> int:
-    """How many parameters a model of this shape has; none of them is made."""
-    import torch
-
-    kind = _class_of(config)
-    with torch.device("meta"):
-        model = kind(config) if hasattr(kind, "forward") else kind.from_config(config)
-    return sum(weight.numel() for weight in model.parameters())
-
-
 def _draw_weights(folder: str, dtype: Any = None, **_options: Any) -> PreTrainedModel:
     """A model that only has a shape, with weights from torch's generator: the seed of a run decides them."""
     from transformers import AutoModelForSeq2SeqLM

@@ -33,8 +33,8 @@ from placevalue.data.corpora import expand_data
 from placevalue.evaluation.scoring import evaluate
 from placevalue.experiments.parallel import run_at_once
 from placevalue.experiments.predict import predict, read_links
-from placevalue.experiments.preflight import CHECKPOINT_COPIES, find_obstacles
-from placevalue.experiments.recipe import Recipe, TrainConfig, to_yaml, unknown_names
+from placevalue.experiments.preflight import find_obstacles
+from placevalue.experiments.recipe import Recipe, TrainConfig, to_yaml
 from placevalue.experiments.run_folder import (
     ANSWERS,
     CHECKPOINTS,
@@ -154,58 +154,50 @@ def has_weights(folder: Path) -> bool:
     return (folder / "config.json").exists() and any(file for kind in WEIGHTS for file in folder.glob(kind))
 
 
-def prepare_experiment(recipe: Recipe, folder: str | os.PathLike[str], jobs: int = 1, keep: Keep = "model") -> Plan:
-    """The plan of an experiment; one that would fail on the way is refused with all that is wrong with it."""
-    if jobs < 1:
-        raise ConfigError(f"jobs={jobs}: expected at least 1")
-    plan, broken = None, None
-    try:
-        plan = plan_experiment(recipe, folder)
-    except (PlacevalueError, OSError) as error:
-        broken = error
-    training = len(recipe.methods) * len(recipe.seeds)
-    if plan is not None:
-        training = sum("train" in run.todo for run in plan.runs)
-    of_each = {"records": 0, "model": 1, "everything": 1 + CHECKPOINT_COPIES * recipe.training.keep_checkpoints}
-    kept = training * of_each[keep]
-    faults = unknown_names(recipe.training)
-    faults += find_obstacles(asdict(recipe), Path(folder), kept, min(jobs, training))
-    if faults:
+def prepare_experiment(recipe: Recipe, folder: str | os.PathLike[str]) -> Plan:
+    """Check everything that would stop an experiment, report all of it together, and return the plan."""
+    if faults := find_obstacles(recipe, Path(folder)):
         raise ConfigError("; ".join(faults))
-    if plan is None:
-        assert broken is not None
-        raise broken
-    return plan
+    return plan_experiment(recipe, folder)
 
 
 def reproduce(
-    recipe: Recipe, folder: str | os.PathLike[str], jobs: int = 1, keep: Keep = "model", tell: Tell = lambda *_: None
+    recipe: Recipe | Plan,
+    folder: str | os.PathLike[str] | None = None,
+    jobs: int = 1,
+    keep: Keep = "model",
+    tell: Tell = lambda *_: None,
 ) -> Plan:
     """Train every method of a recipe with every seed, answer the test problems, and score them.
 
-    What is in the folder and fits the recipe stays as it is; a run that was stopped goes on; what no longer fits is
-    moved to `stale/` first. All runs are tried, also where one fails.
+    Finished runs that fit the recipe stay as they are and interrupted ones continue. Runs that no longer fit are moved
+    to `stale/` first. If a run fails, the others still run.
 
     Args:
-        recipe: What is compared.
+        recipe: What is compared; or a plan from `prepare_experiment`, which names its folder.
         folder: The folder of the experiment.
-        jobs: How many runs at once, each in a process of its own with a log in `logs/`; one alone runs in this process.
-        keep: What stays of a finished run: `everything`, its `model` without the checkpoints behind it, or its
-            `records` and predictions alone.
+        jobs: Runs at once, each in its own process with a log in `logs/`; a single one runs in this process.
+        keep: What to keep of a finished run: `everything`, its `model` without checkpoints, or only its `records` and
+            predictions.
         tell: Called as the runs go on.
 
     Example:
         >>> reproduce(read_recipe("recipes/quick.yaml"), "runs/quick")  # doctest: +SKIP
     """
-    prepare_experiment(recipe, folder, jobs, keep)
-    with locked(folder):
-        plan = plan_experiment(recipe, folder)
+    if jobs < 1:
+        raise ConfigError(f"jobs={jobs}: expected at least 1")
+    if isinstance(recipe, Plan):
+        plan = recipe
+    else:
+        assert folder is not None
+        plan = prepare_experiment(recipe, folder)
+    with locked(plan.folder):
         write_whole(plan.folder / RECIPE, to_yaml(asdict(plan.recipe)))
         failures = _run_all(plan, jobs, keep, tell)
     if failures:
         lines = "; ".join(f"{name}: {why}" for name, why in failures.items())
         raise PlacevalueError(f"{len(failures)} of {len(plan.todo)} runs failed, start again to retry them: {lines}")
-    return plan_experiment(recipe, folder)
+    return replace(plan, runs=tuple(replace(run, todo=(), stale="") for run in plan.runs))
 
 
 def _run_all(plan: Plan, jobs: int, keep: Keep, tell: Tell) -> dict[str, str]:
