@@ -73,22 +73,20 @@ def run(options: argparse.Namespace) -> None:
         )
     draw_sweep(record, out / PLOT)
     console.print(sweep_table(record, f"{options.recipe.stem}, {plan.method}"))
-    if (missing := record.planned - len(record.trials)) > 0:
-        console.print(f"{missing} of {record.planned} trials are running elsewhere: start again when they are done")
     if record.best is not None:
         console.print(f"best: {' '.join(record.best['overrides'])}", markup=False, soft_wrap=True)
     console.print(f"wrote {out}", markup=False, soft_wrap=True)
 
 
 def _hush() -> None:
-    """Only what went wrong may stand between the bars of a sweep."""
+    """Keep log lines of transformers and Optuna out of the progress bar; the sweep reports failures itself."""
     import transformers
 
     transformers.logging.set_verbosity_error()
     with contextlib.suppress(ImportError):  # the sweep itself says what to install
         import optuna
 
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def _show_plan(plan: "SweepPlan", out: Path, console: "Console") -> None:

@@ -76,8 +76,10 @@ def file_hash(path: str | os.PathLike[str]) -> str:
 
 
 @contextlib.contextmanager
-def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
+def locked(folder: str | os.PathLike[str], wait: bool = False) -> Iterator[None]:
     """Keep a folder to one process at a time; where that one is killed, the folder is free again.
+
+    A second process is refused, or with `wait` waits until the folder is free.
 
     Windows has no such locks: there it is the user who must not start two.
     """
@@ -87,7 +89,7 @@ def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
         try:
             import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except ImportError:
             pass
         except OSError:

@@ -51,6 +51,16 @@ class Search:
         """As plain values, for records."""
         return {"values": list(self.values)} if self.values else {"low": self.low, "high": self.high, "log": self.log}
 
+    def suggest(self, trial: Any) -> Any:
+        """The value that the sampler of an Optuna trial chooses."""
+        if self.low is None or len(self.values) == 1:
+            return trial.suggest_categorical(self.path, self.values)
+        suggest = trial.suggest_int if isinstance(self.low, int) else trial.suggest_float
+        if not self.values:
+            return suggest(self.path, self.low, self.high, log=self.log)
+        value = suggest(self.path, self.low, self.high, step=round(self.values[1] - self.values[0], 12))
+        return min(self.values, key=lambda each: abs(each - value))  # 0.55, not 0.55000000000000004
+
 
 def read_searches(texts: Sequence[str], recipe: Recipe, method: str) -> tuple[tuple[Search, ...], list[str]]:
     """The searches that texts describe, and every fault of them; each value is tried on the recipe."""

@@ -6,10 +6,12 @@ on one machine or on several that share a storage, it splits the work.
 """
 
 import contextlib
+import json
 import logging
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from placevalue.common.errors import ConfigError, DataError, DivergedError, Plac
 from placevalue.common.files import locked
 from placevalue.common.hub import load_config
 from placevalue.common.records import SCORE_RECORD, ScoreRecord, SweepRecord, provenance, read_record, write_record
+from placevalue.common.validation import find_differences
 from placevalue.data import data_checksum, load_data
 from placevalue.evaluation.metrics import METRICS, metric_values, read_answer
 from placevalue.evaluation.statistics import bootstrap
@@ -35,10 +38,11 @@ from placevalue.experiments.search_space import (
     read_searches,
     with_values,
 )
-from placevalue.experiments.study import SCORES, VALUES, claim_trial, finished_trials, open_study, signs_of_life
 
 logger = logging.getLogger(__name__)
 JOURNAL, RECORD, LOG = "study.journal", "sweep.json", "train.log"
+SETUP, VALUES, SCORES = "placevalue", "values", "scores"
+"""Keys of the attributes that a study and its trials carry for us."""
 SWEEPABLE = tuple(name for name, metric in METRICS.items() if metric.direction in ("higher", "lower"))
 """The metrics that say which of two trials is better."""
 
@@ -184,57 +188,134 @@ def sweep(
     """
     if int(os.environ.get("WORLD_SIZE", 1)) > 1:
         raise ConfigError("a sweep runs in one process: start the command once for each device instead of a launcher")
-    out = Path(out)
-    storage = str(out / JOURNAL) if storage is None else storage
-    opened = open_study(storage, study, plan.setup, plan.higher)
-    made = provenance()
-    record = _write(plan, opened, out, made)
-    tell = progress or (lambda _done, _all, _what: None)
-    failed: dict[str, str] = {}
-    skipped: list[dict[str, Any]] = []
-    asked = (opened, plan.searches, plan.sampler, plan.trials, plan.sampler_seed, skipped)
-    while (claim := claim_trial(*asked)) is not None:
-        try:
-            with signs_of_life(claim):
-                scores = _run_trial(plan, claim.values, out, keep_weights, len(record.trials), tell)
-        except BaseException as error:
-            claim.give_up()
-            if not isinstance(error, Exception) or plan.sampler != "grid":
-                raise
-            logger.warning("%s failed: %s", name_values(claim.values), error)
-            failed[name_values(claim.values)] = in_one_line(error)
-            skipped.append(claim.values)
-            continue
-        claim.finish(_mean(scores), scores)
-        record = _write(plan, opened, out, made)
-    if failed:
+    work = _Sweep(plan, Path(out), keep_weights, progress or (lambda _done, _all, _what: None))
+    opened = open_study(str(work.out / JOURNAL) if storage is None else storage, study, plan)
+    record = work.write_record(opened)
+    if len(record.trials) < plan.trials:
+        from optuna.study import MaxTrialsCallback
+
+        grid = plan.sampler == "grid"
+        enough = work.stop_after_grid if grid else MaxTrialsCallback(plan.trials)
+        catch = (Exception,) if grid else ()
+        opened.optimize(work.run_trial, callbacks=[work.after_trial, enough], catch=catch)
+        record = work.write_record(opened)
+    if work.failed:
         raise PlacevalueError(
-            f"{len(failed)} of {plan.trials} trials failed, start again to retry them: "
-            + "; ".join(f"{name}: {why}" for name, why in failed.items())
+            f"{len(work.failed)} of {plan.trials} trials failed, start again to retry them: "
+            + "; ".join(f"{name}: {why}" for name, why in work.failed.items())
         )
-    tell(len(record.trials) * len(plan.seeds), plan.trials * len(plan.seeds), "")
+    work.tell(len(record.trials) * len(plan.seeds), plan.trials * len(plan.seeds), "")
     return record
 
 
-def _run_trial(
-    plan: SweepPlan, values: dict[str, Any], out: Path, keep_weights: bool, before: int, tell: Progress
-) -> dict[str, Any]:
-    """The score of each seed."""
-    total, name = plan.trials * len(plan.seeds), name_values(values)
-    scores = {}
-    for number, (recipe, config, folder) in enumerate(plan.runs(values)):
-        done = before * len(plan.seeds) + number
-        tell(done, total, f"{name}, seed {config.seed}")
-        scores[str(config.seed)] = _run(recipe, config, out / folder, plan.metric, keep_weights)
-        tell(done + 1, total, name)
-    return scores
+@dataclass
+class _Sweep:
+    """The objective and the callbacks of one call of `sweep`."""
+
+    plan: SweepPlan
+    out: Path
+    keep_weights: bool
+    tell: Progress
+    failed: dict[str, str] = field(default_factory=dict)
+    """Why trials of this call failed, by the names of their values."""
+    made: dict[str, Any] = field(default_factory=provenance)
+
+    def run_trial(self, trial: Any) -> float:
+        """The objective: the mean score over seeds of the values that are tried next."""
+        trial.study.sampler = self._sampler(trial)
+        values = {search.path: search.suggest(trial) for search in self.plan.searches}
+        trial.set_user_attr(VALUES, values)
+        name, seeds = name_values(values), len(self.plan.seeds)
+        done, total = len(self._rows(trial.study)) * seeds, self.plan.trials * seeds
+        scores = {}
+        try:
+            for number, (recipe, config, folder) in enumerate(self.plan.runs(values)):
+                self.tell(done + number, total, f"{name}, seed {config.seed}")
+                score = _run(recipe, config, self.out / folder, self.plan.metric, self.keep_weights)
+                scores[str(config.seed)] = score
+                self.tell(done + number + 1, total, name)
+        except Exception as error:
+            logger.warning("%s failed: %s", name, error)
+            self.failed[name] = in_one_line(error)
+            raise
+        trial.set_user_attr(SCORES, scores)
+        return sum(float(score["value"]) for score in scores.values()) / seeds
+
+    def _sampler(self, trial: Any) -> Any:
+        """What chooses the values of a trial, given all others of the study."""
+        from optuna.exceptions import ExperimentalWarning
+        from optuna.samplers import PartialFixedSampler, RandomSampler, TPESampler
+        from optuna.trial import TrialState
+
+        trials = [each for each in trial.study.get_trials(deepcopy=False) if each.number != trial.number]
+        running = [each for each in trials if each.state == TrialState.RUNNING]
+        if self.plan.sampler == "tpe":
+            # A seed for each trial: one process always tries the same values, and two at once try different ones.
+            return TPESampler(seed=self.plan.sampler_seed + len(running) + len(_complete(trial.study)))
+        missing = self._missing(trial.study) or grid_points(self.plan.searches)
+        taken = [each.user_attrs.get(VALUES) for each in running]
+        free = [values for values in missing if values not in taken] or missing
+        # Leave the first points to processes that began earlier and have not written their values yet.
+        earlier = sum(VALUES not in each.user_attrs and each.number < trial.number for each in running)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            return PartialFixedSampler(free[min(earlier, len(free) - 1)], RandomSampler())
+
+    def _missing(self, study: Any) -> list[dict[str, Any]]:
+        """The grid's points without a result that have not failed in this call."""
+        found = [row["values"] for row in self._rows(study)]
+        points = grid_points(self.plan.searches)
+        return [each for each in points if each not in found and name_values(each) not in self.failed]
+
+    def after_trial(self, study: Any, _trial: Any) -> None:
+        """A callback that writes the record."""
+        self.write_record(study)
+
+    def stop_after_grid(self, study: Any, _trial: Any) -> None:
+        """A callback that ends the study when no point of the grid is left to try."""
+        if not self._missing(study):
+            study.stop()
+
+    def write_record(self, study: Any) -> SweepRecord:
+        """Write the finished trials, again if another process finished one meanwhile and wrote before us."""
+        while True:
+            rows = self._rows(study)
+            record = self._record(rows)
+            write_record(record, self.out / RECORD, growing=True)
+            if len(self._rows(study)) == len(rows):
+                return record
+
+    def _rows(self, study: Any) -> list[dict[str, Any]]:
+        """The results as the record has them: each point of a grid once, in the grid's order."""
+        rows = [
+            {"values": each.user_attrs[VALUES], "value": each.value, "scores": each.user_attrs[SCORES]}
+            for each in _complete(study)
+        ]
+        if self.plan.sampler == "tpe":
+            return rows
+        points = grid_points(self.plan.searches)
+        first = {points.index(row["values"]): row for row in reversed(rows)}
+        return [first[index] for index in sorted(first)]
+
+    def _record(self, rows: list[dict[str, Any]]) -> SweepRecord:
+        best = None
+        if rows:
+            chosen = (max if self.plan.higher else min)(rows, key=lambda row: row["value"])
+            best = chosen | {"overrides": [override(*each) for each in chosen["values"].items()]}
+        return SweepRecord(self.plan.setup, self.plan.trials, tuple(rows), best, self.made)
+
+
+def _complete(study: Any) -> list[Any]:
+    from optuna.trial import TrialState
+
+    return list(study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
 
 
 def _run(recipe: Recipe, config: TrainConfig, folder: Path, metric: str, keep_weights: bool) -> dict[str, Any]:
     """Train, answer dev and score, as far as the folder does not hold it already."""
     (dev,) = recipe.data.test
     try:
-        with locked(folder), _logged(folder / LOG):
+        with locked(folder, wait=True), _logged(folder / LOG):
             finish_run(plan_run(recipe, config, folder), recipe, "model" if keep_weights else "records")
     except DivergedError as error:
         logger.warning("%s: %s; it counts as if it had answered nothing", folder.name, error)
@@ -256,29 +337,47 @@ def _logged(path: Path) -> Iterator[None]:
         yield
 
 
-def _write(plan: SweepPlan, study: Any, out: Path, made: dict[str, Any]) -> SweepRecord:
-    """Write what is finished, and again if others finished something meanwhile: they may have written before us."""
-    while True:
-        trials = finished_trials(study)
-        record = _record(plan, trials, made)
-        write_record(record, out / RECORD, growing=True)
-        if len(finished_trials(study)) == len(trials):
-            return record
+def open_study(storage: str, name: str, plan: SweepPlan) -> Any:
+    """The study of this name, created if there is none; one of another sweep is refused with a list of differences."""
+    opened = open_storage(storage)
+    import optuna
+
+    direction: Any = "maximize" if plan.higher else "minimize"
+    study = optuna.create_study(storage=opened, study_name=name, direction=direction, load_if_exists=True)
+    if SETUP not in study.user_attrs:
+        study.set_user_attr(SETUP, plan.setup)
+    if changed := find_differences(study.user_attrs[SETUP], json.loads(json.dumps(plan.setup))):
+        raise ConfigError(
+            f"{storage} holds another sweep under the name {name!r}: {'; '.join(changed)}. Choose another folder, or "
+            "another name (--study)"
+        )
+    return study
 
 
-def _record(plan: SweepPlan, trials: Sequence[Any], made: dict[str, Any]) -> SweepRecord:
-    rows = [
-        {"values": each.user_attrs[VALUES], "value": each.value, "scores": each.user_attrs[SCORES]} for each in trials
-    ]
-    if plan.sampler == "grid":
-        points = grid_points(plan.searches)
-        rows.sort(key=lambda row: points.index(row["values"]))
-    best = None
-    if rows:
-        chosen = (max if plan.higher else min)(rows, key=lambda row: row["value"])
-        best = chosen | {"overrides": [override(*each) for each in chosen["values"].items()]}
-    return SweepRecord(plan.setup, plan.trials, tuple(rows), best, made)
+def open_storage(storage: str) -> Any:
+    """An Optuna storage.
 
-
-def _mean(scores: Mapping[str, Mapping[str, Any]]) -> float:
-    return sum(float(score["value"]) for score in scores.values()) / len(scores)
+    Args:
+        storage: A URL of SQLAlchemy (`sqlite:///sweep.db`, `postgresql://...`), of Redis (`redis://...`), of Optuna's
+            proxy server (`grpc://host:port`), or the path of a journal file.
+    """
+    try:
+        from optuna import storages
+        from optuna.exceptions import StorageInternalError
+        from optuna.storages import journal
+        from sqlalchemy.exc import SQLAlchemyError
+    except ImportError as error:
+        raise PlacevalueError(f"a sweep needs optuna: pip install 'placevalue[sweep]' ({error})") from None
+    scheme, separator, rest = storage.partition("://")
+    if not separator:
+        Path(storage).parent.mkdir(parents=True, exist_ok=True)
+        return storages.JournalStorage(journal.JournalFileBackend(storage))
+    try:
+        if scheme.startswith("redis"):
+            return storages.JournalStorage(journal.JournalRedisBackend(storage))
+        if scheme == "grpc":
+            host, _, port = rest.strip("/").partition(":")
+            return storages.GrpcStorageProxy(host=host, port=int(port or 13000))
+        return storages.RDBStorage(storage)
+    except (ImportError, ValueError, SQLAlchemyError, StorageInternalError) as error:
+        raise ConfigError(f"the storage {storage!r} cannot be used: {' '.join(str(error).split())}") from None
