@@ -56,7 +56,7 @@ def recipe(home):
 def finished(home, recipe):
     """An experiment that ran to its end, and what was told on the way."""
     told = []
-    plan = reproduce(recipe, home / "finished", tell=lambda *event: told.append(event))
+    plan = reproduce(recipe, home / "finished", progress=lambda *event: told.append(event))
     return plan, told
 
 
@@ -94,14 +94,14 @@ def test_the_second_time_there_is_nothing_to_do(finished, recipe):
     plan, _ = finished
     before = {path: path.stat().st_mtime_ns for path in plan.folder.rglob("*.json*")}
     told = []
-    reproduce(recipe, plan.folder, tell=lambda *event: told.append(event))
+    reproduce(recipe, plan.folder, progress=lambda *event: told.append(event))
     assert not told and {path: path.stat().st_mtime_ns for path in plan.folder.rglob("*.json*")} == before
 
 
 def test_the_same_recipe_gives_the_same_scores_several_at_once_too(finished, recipe, tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     told = []
-    reproduce(recipe, tmp_path / "again", jobs=2, keep="records", tell=lambda *event: told.append(event))
+    reproduce(recipe, tmp_path / "again", jobs=2, keep="records", progress=lambda *event: told.append(event))
     assert answers(tmp_path / "again") == answers(finished[0].folder)
     assert scores(tmp_path / "again") == scores(finished[0].folder)
     assert {event[0] for event in told} == {"untouched-1", "digits-1", "aux-soft-1"}
@@ -109,6 +109,20 @@ def test_the_same_recipe_gives_the_same_scores_several_at_once_too(finished, rec
     kept = {path.name for path in (tmp_path / "again" / "digits-1").iterdir()}
     assert kept == {"train.json", "run.json", "predictions"}
     assert not plan_experiment(recipe, tmp_path / "again").todo
+
+
+def test_a_file_names_the_folder(home, recipe, copied, monkeypatch):
+    monkeypatch.chdir(copied.parent)
+    (copied.parent / "runs").mkdir()
+    copied.rename("runs/toy")
+    told = []
+    assert reproduce(home / "toy.yaml", progress=lambda *event: told.append(event)).folder == Path("runs/toy")
+    reproduce(recipe, "runs/toy", 1, "model", lambda *event: told.append(event))
+    assert not told
+    with pytest.raises(PlacevalueError, match="out is missing"):
+        reproduce(recipe)
+    with pytest.raises(PlacevalueError, match="keep='all': expected one of everything, model, records"):
+        reproduce(recipe, "runs/toy", keep="all")
 
 
 class TestStale:
@@ -247,8 +261,8 @@ def test_one_run_that_fails_does_not_stop_the_others(recipe, home, tmp_path, mon
     }
 
 
-def _some_die(piece, tell):
-    tell("told", piece)
+def _some_die(piece, progress):
+    progress("told", piece)
     if piece == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
     return "it says so" if piece == "fails" else None

@@ -221,6 +221,21 @@ class TestBest:
         assert sum(late) / len(late) > sum(early) / len(early)
 
 
+def test_a_file_names_the_folder(home, recipe, tmp_path, told, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    told(lambda config: config.training.ce_weight)
+    record = sweep(home / "toy.yaml", [f"{CE}=0.4,0.6"], method="aux-soft", seeds=[1])
+    assert read_record(tmp_path / "runs" / "toy" / "sweep-aux-soft" / "sweep.json", SweepRecord) == record
+    assert sweep(str(home / "toy.yaml"), method="aux-soft", study="other").planned == 9
+    other = sweep(recipe, f"{CE}=0.4,0.6", tmp_path / "other", method="aux-soft", seeds=[1])
+    assert other.trials == sweep(plan_sweep(recipe, [f"{CE}=0.4,0.6"], method="aux-soft", seeds=[1]), "third").trials
+    assert Path("third/sweep.json").exists()
+    with pytest.raises(ConfigError, match="out is missing"):
+        sweep(recipe, method="aux-soft")
+    with pytest.raises(ConfigError, match="the plan of a sweep has its own settings"):
+        sweep(plan_sweep(recipe, method="aux-soft"), "fourth", method="aux-hard")
+
+
 COMMITTED = sorted((Path(__file__).parents[2] / "results" / "sweeps").glob("*/sweep.json"))
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, get_args
 from placevalue.cli.console import make_console
 from placevalue.cli.recipe_flags import define_recipe, recipe_overrides
 from placevalue.common.files import write_whole
-from placevalue.experiments.recipe import read_recipe, to_yaml
-from placevalue.experiments.runner import STAGES, Keep, Plan, Tell, prepare_experiment, reproduce
+from placevalue.experiments.recipe import default_folder, read_recipe, to_yaml
+from placevalue.experiments.runner import STAGES, Keep, Plan, Progress, prepare_experiment, reproduce
 from placevalue.reports.page import REPORT, make_page
 from placevalue.reports.results import load_experiments
 from placevalue.reports.summary import summarise
@@ -43,7 +43,7 @@ def define(verb: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Train every method of a recipe with every seed, answer, score, compare; goes on where it was stopped."""
     console = make_console()
-    folder = options.out or Path("runs") / options.recipe.stem
+    folder = options.out or default_folder(options.recipe)
     given = {"methods": options.methods, "seeds": options.seeds}
     lists = [f"{key}=[{', '.join(map(str, each))}]" for key, each in given.items() if each]
     recipe = read_recipe(options.recipe, recipe_overrides(options) + lists)
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
         return
     if plan.todo:
         with progress_view(plan, console) as tell:
-            reproduce(plan, jobs=options.jobs, keep=options.keep, tell=tell)
+            reproduce(plan, jobs=options.jobs, keep=options.keep, progress=tell)
     else:
         console.print(f"{folder}: all {len(plan.runs)} runs are there", soft_wrap=True)
     experiments = load_experiments([folder, *options.beside])
@@ -80,9 +80,9 @@ def plan_table(plan: Plan) -> "Table":
 
 
 @contextmanager
-def progress_view(plan: Plan, console: "Console") -> Iterator[Tell]:
+def progress_view(plan: Plan, console: "Console") -> Iterator[Progress]:
     """One line for all runs with the time left, and one for each that is under way."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich import progress as rich_progress
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -90,9 +90,17 @@ def progress_view(plan: Plan, console: "Console") -> Iterator[Tell]:
     total = {run.name: sum(SHARES[stage] for stage in run.todo) for run in plan.todo}
     left = {run.name: run.todo for run in plan.todo}
     reached = dict.fromkeys(total, 0.0)
-    columns = (TextColumn("{task.description:<24}"), BarColumn(), TextColumn("{task.fields[told]:>20}"))
-    times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=True))
-    with Progress(*columns, *times, console=console, speed_estimate_period=600) as bars:
+    columns = (
+        rich_progress.TextColumn("{task.description:<24}"),
+        rich_progress.BarColumn(),
+        rich_progress.TextColumn("{task.fields[told]:>20}"),
+    )
+    times = (
+        rich_progress.TimeElapsedColumn(),
+        rich_progress.TextColumn("left"),
+        rich_progress.TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with rich_progress.Progress(*columns, *times, console=console, speed_estimate_period=600) as bars:
         whole = bars.add_task("all runs", total=sum(total.values()), told=f"0 of {len(total)}")
         lines = {}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from placevalue.cli.console import make_console
 from placevalue.cli.recipe_flags import define_recipe, recipe_overrides
 from placevalue.experiments.methods import METHODS
-from placevalue.experiments.recipe import read_recipe, to_yaml
+from placevalue.experiments.recipe import default_folder, read_recipe, to_yaml
 from placevalue.experiments.search_space import PAPER_SEARCH, SAMPLERS, grid_points, name_values
 from placevalue.reports.scoreboards import sweep_table
 
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
     names = ("method", "seeds", "sampler", "trials", "sampler_seed", "metric")
     recipe = read_recipe(options.recipe, recipe_overrides(options))
     plan = plan_sweep(recipe, options.search or [PAPER_SEARCH], **{name: getattr(options, name) for name in names})
-    out = options.out or Path("runs") / options.recipe.stem / f"sweep-{plan.method}"
+    out = options.out or default_folder(options.recipe, f"sweep-{plan.method}")
     if options.dry_run:
         _show_plan(plan, out, console)
         return
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> None:
     with _Bar(console) as bar:
         record = sweep(
             plan,
-            out,
+            out=out,
             storage=options.storage,
             study=options.study,
             keep_weights=options.keep_weights,

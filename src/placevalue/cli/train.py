@@ -6,7 +6,7 @@ from pathlib import Path
 from placevalue.cli.console import make_console
 from placevalue.cli.recipe_flags import define_recipe, recipe_overrides
 from placevalue.experiments.methods import METHODS
-from placevalue.experiments.recipe import read_recipe, to_yaml
+from placevalue.experiments.recipe import default_folder, read_recipe, to_yaml
 
 
 def define(verb: argparse.ArgumentParser) -> None:
@@ -22,7 +22,7 @@ def define(verb: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Train one method of a recipe; `accelerate launch -m placevalue.cli.main train ...` uses many devices."""
     config = read_recipe(options.recipe, recipe_overrides(options)).run(options.method, options.seed)
-    folder = options.out or Path("runs") / options.recipe.stem / f"{config.method}-{config.seed}"
+    folder = options.out or default_folder(options.recipe, f"{config.method}-{config.seed}")
     console = make_console()
     if options.dry_run:
         console.print(to_yaml(config.to_dict()) + f"# goes to {folder}", markup=False, soft_wrap=True)

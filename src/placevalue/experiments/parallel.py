@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 Work = Callable[..., str | None]
-"""Does one piece of work, given as its argument and `tell=`; returns why it failed, where it did."""
+"""Does one piece of work, given as its argument and `progress=`; returns why it failed, where it did."""
 _DIED = "its process died; out of memory?"
 
 
@@ -26,7 +26,7 @@ class _Worker:
 
 
 def run_at_once(
-    work: Work, pieces: Mapping[str, Any], jobs: int, logs: Path, tell: Callable[..., object]
+    work: Work, pieces: Mapping[str, Any], jobs: int, logs: Path, progress: Callable[..., object]
 ) -> dict[str, str]:
     """Do pieces of work, `jobs` at a time; why those failed that did, by name.
 
@@ -48,7 +48,7 @@ def run_at_once(
                 except EOFError:
                     kind, told = "done", _DIED
                 if kind == "told":
-                    tell(*told)
+                    progress(*told)
                     continue
                 if told is not None:
                     failures[worker.name] = told
@@ -87,7 +87,7 @@ def _serve(pipe: Connection, work: Work, logs: Path, threads: int) -> None:
         except EOFError:
             return
         with _printed_to(logs / f"{name}.log"):
-            why = work(piece, tell=lambda *event: pipe.send(("told", event)))
+            why = work(piece, progress=lambda *event: pipe.send(("told", event)))
         pipe.send(("done", why))
 
 

@@ -212,6 +212,9 @@ class Recipe:
         return TrainConfig(self.model, self.data, method, seed, self.numbers, training)
 
 
+RecipeOrPath = Recipe | str | os.PathLike[str]
+
+
 def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Recipe:
     """A recipe from a YAML file.
 
@@ -225,8 +228,20 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
     return make_recipe(read_values(path, overrides), str(path))
 
 
+def load_recipe(recipe: RecipeOrPath) -> Recipe:
+    """A recipe as it is, or read from its YAML file."""
+    return recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
+
+
+def default_folder(recipe: object, *parts: str) -> Path:
+    """`runs/RECIPE/...`, where RECIPE is the name of the recipe's file."""
+    if not isinstance(recipe, str | os.PathLike):
+        raise ConfigError("out is missing: only a recipe given as a file has a default folder; pass out=FOLDER")
+    return Path("runs", Path(recipe).stem, *parts)
+
+
 def read_values(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """The plain values of a YAML file with its overrides, before anything is held against them."""
+    """The plain values of a YAML file with its overrides, not validated yet."""
     import yaml
 
     try:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from placevalue.common.errors import ConfigError, PlacevalueError, in_one_line
 from placevalue.common.files import LOCK, locked, read_json, write_whole
@@ -34,7 +34,7 @@ from placevalue.evaluation.scoring import evaluate
 from placevalue.experiments.parallel import run_at_once
 from placevalue.experiments.predict import predict, read_links
 from placevalue.experiments.preflight import find_obstacles
-from placevalue.experiments.recipe import Recipe, TrainConfig, to_yaml
+from placevalue.experiments.recipe import Recipe, RecipeOrPath, TrainConfig, default_folder, load_recipe, to_yaml
 from placevalue.experiments.run_folder import (
     ANSWERS,
     CHECKPOINTS,
@@ -52,8 +52,8 @@ STALE, LOGS = "stale", "logs"
 STAGES = ("train", "generate", "evaluate")
 COMPARED_WITH = "untouched"
 Keep = Literal["everything", "model", "records"]
-Tell = Callable[[str, str, int, int], object]
-"""Called with a run, its stage, how much of that is done, and how much there is."""
+Progress = Callable[[str, str, int, int], object]
+"""Called with a run's name, its stage, and how much of the stage is done, of how much."""
 
 
 @dataclass(frozen=True)
@@ -162,11 +162,11 @@ def prepare_experiment(recipe: Recipe, folder: str | os.PathLike[str]) -> Plan:
 
 
 def reproduce(
-    recipe: Recipe | Plan,
-    folder: str | os.PathLike[str] | None = None,
+    recipe: RecipeOrPath | Plan,
+    out: str | os.PathLike[str] | None = None,
     jobs: int = 1,
     keep: Keep = "model",
-    tell: Tell = lambda *_: None,
+    progress: Progress | None = None,
 ) -> Plan:
     """Train every method of a recipe with every seed, answer the test problems, and score them.
 
@@ -174,52 +174,52 @@ def reproduce(
     to `stale/` first. If a run fails, the others still run.
 
     Args:
-        recipe: What is compared; or a plan from `prepare_experiment`, which names its folder.
-        folder: The folder of the experiment.
+        recipe: A recipe, the path of its YAML file, or a plan from `prepare_experiment`, which has its own folder.
+        out: The folder of the experiment. Default: `runs/RECIPE`, by the name of the recipe's file.
         jobs: Runs at once, each in its own process with a log in `logs/`; a single one runs in this process.
         keep: What to keep of a finished run: `everything`, its `model` without checkpoints, or only its `records` and
             predictions.
-        tell: Called as the runs go on.
+        progress: Called with a run's name, its stage, and how much of the stage is done, of how much.
 
     Example:
-        >>> reproduce(read_recipe("recipes/quick.yaml"), "runs/quick")  # doctest: +SKIP
+        >>> reproduce("recipes/quick.yaml", jobs=4)  # doctest: +SKIP
     """
     if jobs < 1:
         raise ConfigError(f"jobs={jobs}: expected at least 1")
-    if isinstance(recipe, Plan):
-        plan = recipe
-    else:
-        assert folder is not None
-        plan = prepare_experiment(recipe, folder)
+    if keep not in get_args(Keep):
+        raise ConfigError(f"keep={keep!r}: expected one of {', '.join(get_args(Keep))}")
+    plan = (
+        recipe if isinstance(recipe, Plan) else prepare_experiment(load_recipe(recipe), out or default_folder(recipe))
+    )
     with locked(plan.folder):
         write_whole(plan.folder / RECIPE, to_yaml(asdict(plan.recipe)))
-        failures = _run_all(plan, jobs, keep, tell)
+        failures = _run_all(plan, jobs, keep, progress or (lambda *_: None))
     if failures:
         lines = "; ".join(f"{name}: {why}" for name, why in failures.items())
         raise PlacevalueError(f"{len(failures)} of {len(plan.todo)} runs failed, start again to retry them: {lines}")
     return replace(plan, runs=tuple(replace(run, todo=(), stale="") for run in plan.runs))
 
 
-def _run_all(plan: Plan, jobs: int, keep: Keep, tell: Tell) -> dict[str, str]:
+def _run_all(plan: Plan, jobs: int, keep: Keep, progress: Progress) -> dict[str, str]:
     """Do what is left; why runs failed, by their names."""
     work = partial(_attempt, recipe=plan.recipe, keep=keep)
     if jobs > 1:
-        return run_at_once(work, {run.name: run for run in plan.todo}, jobs, plan.folder / LOGS, tell)
-    done = ((run.name, work(run, tell=tell)) for run in plan.todo)
+        return run_at_once(work, {run.name: run for run in plan.todo}, jobs, plan.folder / LOGS, progress)
+    done = ((run.name, work(run, progress=progress)) for run in plan.todo)
     return {name: why for name, why in done if why is not None}
 
 
-def _attempt(run: Run, recipe: Recipe, keep: Keep, tell: Tell) -> str | None:
+def _attempt(run: Run, recipe: Recipe, keep: Keep, progress: Progress) -> str | None:
     """Do what is left of a run; why it failed, where it did, so that the others go on."""
     try:
-        finish_run(run, recipe, keep, tell)
+        finish_run(run, recipe, keep, progress)
     except Exception as error:  # whatever a model, a driver or a disk comes up with
         logger.error("%s failed: %s", run.name, traceback.format_exc())
         return in_one_line(error)
     return None
 
 
-def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", tell: Tell = lambda *_: None) -> None:
+def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", progress: Progress = lambda *_: None) -> None:
     """Do what is left of a run, stage by stage."""
     from placevalue.experiments.train import train
 
@@ -230,16 +230,16 @@ def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", tell: Tell = lamb
             run.folder.parent,
         )
     if "train" in run.todo:
-        train(run.config, run.folder, resume=True, progress=partial(tell, run.name, "train"))
+        train(run.config, run.folder, resume=True, progress=partial(progress, run.name, "train"))
         gc.collect()  # Trainer's circles would hold the model in memory beside the next one
     if keep != "everything":
         shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
     if "generate" in run.todo:
         settings: Any = asdict(recipe.generation)
-        predict(run.folder, recipe.data.test, answers, progress=partial(tell, run.name, "generate"), **settings)
+        predict(run.folder, recipe.data.test, answers, progress=partial(progress, run.name, "generate"), **settings)
     if "evaluate" in run.todo:
         evaluate(answers)
-        tell(run.name, "evaluate", 1, 1)
+        progress(run.name, "evaluate", 1, 1)
     if keep == "records":
         _remove_all_but_records(run.folder)
 

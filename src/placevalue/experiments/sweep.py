@@ -24,7 +24,7 @@ from placevalue.data import data_checksum, load_data
 from placevalue.evaluation.metrics import METRICS, metric_values, read_answer
 from placevalue.evaluation.statistics import bootstrap
 from placevalue.experiments.methods import METHODS
-from placevalue.experiments.recipe import Recipe, TrainConfig, unknown_names
+from placevalue.experiments.recipe import Recipe, RecipeOrPath, TrainConfig, default_folder, load_recipe, unknown_names
 from placevalue.experiments.run_folder import ANSWERS
 from placevalue.experiments.runner import finish_run, plan_run
 from placevalue.experiments.search_space import (
@@ -121,6 +121,7 @@ def plan_sweep(
         2
     """
     method = recipe.methods[0] if method is None else method
+    searches = [searches] if isinstance(searches, str) else searches
     chosen = tuple(dict.fromkeys(recipe.seeds if seeds is None else seeds))
     faults = [] if method in METHODS else [f"method {method!r} is unknown: expected one of {', '.join(METHODS)}"]
     found, wrong = read_searches(searches, recipe, method)
@@ -164,31 +165,58 @@ def _sampler_faults(searches: Sequence[Search], sampler: str, trials: int | None
 
 
 def sweep(
-    plan: SweepPlan,
-    out: str | os.PathLike[str],
+    recipe: RecipeOrPath | SweepPlan,
+    searches: Sequence[str] | os.PathLike[str] = (PAPER_SEARCH,),
+    out: str | os.PathLike[str] | None = None,
     *,
+    method: str | None = None,
+    seeds: Sequence[int] | None = None,
+    sampler: Sampler = "grid",
+    trials: int | None = None,
+    sampler_seed: int = 0,
+    metric: str = "accuracy_paper",
     storage: str | None = None,
     study: str = "sweep",
     keep_weights: bool = False,
     progress: Progress | None = None,
 ) -> SweepRecord:
-    """Do what is left of a sweep, and return the record that is now in the folder.
+    """Search the best values of some fields of a recipe on dev, and return the record.
+
+    The same call continues an interrupted sweep; several processes that make it share the work.
 
     Args:
-        plan: From `plan_sweep`.
-        out: Where runs and record go.
-        storage: What processes share, see `open_storage`; a journal file in the folder where none is given.
-        study: The sweep's name in a storage that holds several.
-        keep_weights: Keep the weights of every run; they are large, and scores need them no longer.
-        progress: Called before and after each run.
+        recipe: A recipe, the path of its YAML file, or a plan from `plan_sweep`; after a plan, the second positional
+            argument is the folder.
+        searches: Such as `training.ce_weight=0.4:0.8:0.05`, see `search_space`.
+        out: The folder for runs and record. Default: `runs/RECIPE/sweep-METHOD`, by the name of the recipe's file.
+        method: The method to train. Default: the recipe's first.
+        seeds: The mean score over these seeds counts. Default: the recipe's.
+        sampler: `grid` tries every combination, `tpe` lets Optuna choose from what went well.
+        trials: How many combinations `tpe` tries.
+        sampler_seed: The seed of `tpe`.
+        metric: The metric to optimize, one of `SWEEPABLE`.
+        storage: The Optuna storage that processes share, see `open_storage`. Default: a journal file in the folder.
+        study: The sweep's name in the storage.
+        keep_weights: Keep the weights of every run. They are large, and the scores do not need them.
+        progress: Called before and after each run with the runs done, the runs in all, and what is running.
 
     Example:
-        >>> sweep(plan_sweep(recipe, method="aux-soft"), "runs/lambda").best["overrides"]  # doctest: +SKIP
-        ['training.ce_weight=0.55']
+        >>> sweep("recipes/quick.yaml", ["training.learning_rate=1e-4,3e-4"]).best["overrides"]  # doctest: +SKIP
+        ['training.learning_rate=0.0003']
     """
+    if isinstance(recipe, SweepPlan):
+        plan = recipe
+        out = searches if out is None and isinstance(searches, str | os.PathLike) else out
+        if any(each is not None for each in (method, seeds, trials)):
+            raise ConfigError("the plan of a sweep has its own settings: give method, seeds and trials to plan_sweep")
+    else:
+        assert not isinstance(searches, os.PathLike)
+        options: dict[str, Any] = {"sampler": sampler, "trials": trials, "sampler_seed": sampler_seed, "metric": metric}
+        plan = plan_sweep(load_recipe(recipe), searches, method=method, seeds=seeds, **options)
+    out = Path(out) if out is not None else default_folder(recipe, f"sweep-{plan.method}")
     if int(os.environ.get("WORLD_SIZE", 1)) > 1:
         raise ConfigError("a sweep runs in one process: start the command once for each device instead of a launcher")
-    work = _Sweep(plan, Path(out), keep_weights, progress or (lambda _done, _all, _what: None))
+    work = _Sweep(plan, out, keep_weights, progress or (lambda _done, _all, _what: None))
     opened = open_study(str(work.out / JOURNAL) if storage is None else storage, study, plan)
     record = work.write_record(opened)
     if len(record.trials) < plan.trials:

@@ -24,7 +24,7 @@ from placevalue.data import Problem, data_sources, load_data
 from placevalue.experiments.callbacks import Clock, Progress, Told, tensorboard
 from placevalue.experiments.methods import Method, find_method
 from placevalue.experiments.precision import repeatable, rounding
-from placevalue.experiments.recipe import TrainConfig, unknown_names
+from placevalue.experiments.recipe import RecipeOrPath, TrainConfig, default_folder, load_recipe, unknown_names
 from placevalue.experiments.run_folder import CHECKPOINTS, RECORD, TRAINED_ON, claim_folder, finished_run, run_checksums
 from placevalue.loss.aggregation_loss import AggregationLoss
 from placevalue.loss.number_targets import find_numbers
@@ -53,23 +53,37 @@ class Prepared:
 
 
 def train(
-    config: TrainConfig, folder: str | os.PathLike[str], resume: bool = False, progress: Progress | None = None
+    recipe: RecipeOrPath | TrainConfig,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+    *,
+    method: str | None = None,
+    seed: int | None = None,
 ) -> TrainRecord:
-    """Train one model, and return the record that now stands in the folder beside it.
+    """Train one model, save it to a folder with its record, and return the record.
 
-    A folder that holds the finished run is left as it is. `from_pretrained(folder)` loads what was trained, and so
-    it does each of its `checkpoints`.
+    If the folder holds this run already, train() returns its record. `from_pretrained` loads the folder and each of its
+    `checkpoints`.
 
     Args:
-        config: What to train, on what, and how.
-        folder: Where everything goes.
-        resume: Go on from the last checkpoint of a run that was stopped.
-        progress: Called after each step, instead of the bar and the losses that are printed else.
+        recipe: A recipe, the path of its YAML file, or the config of one run.
+        out: The folder of the run. Default: `runs/RECIPE/METHOD-SEED`, by the name of the recipe's file.
+        resume: Continue an interrupted run from its last checkpoint.
+        progress: Called after each step with the steps done and the steps in all, instead of printing a bar and losses.
+        method: A name in `METHODS`. Default: the recipe's first.
+        seed: Default: the recipe's first.
 
     Example:
-        >>> train(read_recipe("recipes/quick.yaml").run("agg-before"), "runs/agg-before")  # doctest: +SKIP
+        >>> train("recipes/quick.yaml", method="agg-before", seed=1)  # doctest: +SKIP
     """
-    folder = Path(folder)
+    if not isinstance(recipe, TrainConfig):
+        config = load_recipe(recipe).run(method, seed)
+    elif method is None and seed is None:
+        config = recipe
+    else:
+        raise ConfigError(f"method={method!r}, seed={seed}: the config of a run has both; give a recipe instead")
+    folder = Path(out) if out is not None else default_folder(recipe, f"{config.method}-{config.seed}")
     if unknown := unknown_names(config.training):
         raise ConfigError("; ".join(unknown))
     checksums = run_checksums(config)
