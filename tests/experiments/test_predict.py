@@ -326,7 +326,7 @@ class TestCheckpoints:
         shutil.copytree(runs / "agg-before", tmp_path / "run")
         for name in ("train.json", "config.json", "model.safetensors"):
             (tmp_path / "run" / name).unlink()
-        with pytest.raises(CheckpointError, match="not finished: finish it, or name one of its checkpoints"):
+        with pytest.raises(CheckpointError, match="an unfinished run: finish it, or give one of its checkpoints"):
             generate(tmp_path / "run", ["mawps:test"], tmp_path / "out")
         found = read_checkpoint(tmp_path / "run" / "checkpoints" / "checkpoint-1")
         assert found.train is None and found.run["training"]["max_answer"] == 9 and len(found.trained_on) == 1
@@ -336,7 +336,7 @@ class TestCheckpoints:
         model.save_pretrained(tmp_path / "bert")
         base.eos_token = "</s>"
         base.save_pretrained(tmp_path / "bert")
-        with pytest.raises(ModelError, match="bert is a BertForMaskedLM, which writes no answers"):
+        with pytest.raises(ModelError, match="bert is a BertForMaskedLM, which generates no text"):
             generate(tmp_path / "bert", [str(home / "few.csv")], tmp_path / "out")
 
     @pytest.mark.parametrize("numbers", [True, False])

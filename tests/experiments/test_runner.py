@@ -349,6 +349,6 @@ def test_a_dry_run_shows_the_plan_and_every_config(home, copied, capsys):
 def test_it_ends_with_the_table_and_the_report(home, copied, finished, capsys):
     assert main(["reproduce", str(home / "toy.yaml"), "--out", str(copied), "--beside", str(finished[0].folder)]) == 0
     printed = capsys.readouterr().out
-    assert "all 3 runs are there" in printed and "Accuracy, higher is better" in printed and "aux-soft" in printed
+    assert "all 3 runs are done" in printed and "Accuracy, higher is better" in printed and "aux-soft" in printed
     page = (copied / "report.html").read_text()
     assert "copied" in page and "finished" in page

@@ -228,7 +228,7 @@ class TestFolders:
         wrong = make_recipe(
             {"model": run.model, "methods": ["aux-soft"], "data": {"train": str(tmp_path / "words.csv")}}
         )
-        with pytest.raises(TrainingError, match="not one whole number was found"):
+        with pytest.raises(TrainingError, match="contain no complete number"):
             train(wrong.run(), tmp_path / "run")
 
 

@@ -1,4 +1,4 @@
-"""reproduce: a recipe to every run of it, the table and the report."""
+"""reproduce: every run of a recipe, then the table and the report."""
 
 import argparse
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 SHARES = {"train": 0.9, "generate": 0.09, "evaluate": 0.01}
-"""How much of the time of a run each stage is taken to need, for the time that is left."""
+"""The assumed share of each stage in the time of a run, to estimate the time left."""
 
 
 def define(verb: argparse.ArgumentParser) -> None:
@@ -29,25 +29,27 @@ def define(verb: argparse.ArgumentParser) -> None:
     define_recipe(verb)
     verb.add_argument("--methods", nargs="+", metavar="NAME", help="the same as methods=[NAME, ...]")
     verb.add_argument("--seeds", nargs="+", type=int, metavar="N", help="the same as seeds=[N, ...]")
-    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at once, on the one device")
-    verb.add_argument("--out", type=Path, help="the folder of the experiment; runs/RECIPE if not given")
     verb.add_argument(
-        "--keep", choices=get_args(Keep), default="model", help="what stays of a run (default: %(default)s)"
+        "--jobs", type=int, default=1, metavar="N", help="runs at once, on one device (default: %(default)s)"
+    )
+    verb.add_argument("--out", type=Path, help="the folder of the experiment (default: runs/RECIPE)")
+    verb.add_argument(
+        "--keep", choices=get_args(Keep), default="model", help="what to keep of a run (default: %(default)s)"
     )
     verb.add_argument(
-        "--beside", nargs="*", type=Path, default=[], metavar="FOLDER", help="experiments that the report shows too"
+        "--beside", nargs="*", type=Path, default=[], metavar="FOLDER", help="other experiments to show in the report"
     )
     verb.add_argument("--dry-run", action="store_true", help="print the plan and every resolved config, and stop")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train every method of a recipe with every seed, answer, score, compare; goes on where it was stopped."""
+    """Train every method of a recipe with every seed, predict, score, compare; continues if interrupted."""
     console = make_console()
     folder = options.out or default_folder(options.recipe)
     given = {"methods": options.methods, "seeds": options.seeds}
     lists = [f"{key}=[{', '.join(map(str, each))}]" for key, each in given.items() if each]
     recipe = read_recipe(options.recipe, recipe_overrides(options) + lists)
-    load_experiments(options.beside)  # what is wrong with them is better known now
+    load_experiments(options.beside)  # report their faults before training
     plan = prepare_experiment(recipe, folder)
     if options.dry_run:
         for run in plan.runs:
@@ -55,10 +57,10 @@ def run(options: argparse.Namespace) -> None:
         console.print(plan_table(plan))
         return
     if plan.todo:
-        with progress_view(plan, console) as tell:
-            reproduce(plan, jobs=options.jobs, keep=options.keep, progress=tell)
+        with progress_view(plan, console) as progress:
+            reproduce(plan, jobs=options.jobs, keep=options.keep, progress=progress)
     else:
-        console.print(f"{folder}: all {len(plan.runs)} runs are there", soft_wrap=True)
+        console.print(f"{folder}: all {len(plan.runs)} runs are done", soft_wrap=True)
     experiments = load_experiments([folder, *options.beside])
     for metric in SHOWN:
         table = make_table(summarise(experiments[0], metric=metric))
@@ -68,21 +70,21 @@ def run(options: argparse.Namespace) -> None:
 
 
 def plan_table(plan: Plan) -> "Table":
-    """What is there and what is left, a line for each run."""
+    """The stages that are done and to do, one line per run."""
     from rich.table import Table
 
     table = Table(title=f"{plan.folder}: {len(plan.todo)} of {len(plan.runs)} runs to do", title_justify="left")
-    for name in ("run", *STAGES, "stale, since"):
+    for name in ("run", *STAGES, "stale because"):
         table.add_column(name)
     for run in plan.runs:
-        table.add_row(run.name, *("to do" if stage in run.todo else "there" for stage in STAGES), run.stale)
+        table.add_row(run.name, *("to do" if stage in run.todo else "done" for stage in STAGES), run.stale)
     return table
 
 
 @contextmanager
 def progress_view(plan: Plan, console: "Console") -> Iterator[Progress]:
-    """One line for all runs with the time left, and one for each that is under way."""
-    from rich import progress as rich_progress
+    """A progress bar for all runs with the time left, and one for each active run."""
+    from rich import progress as rich
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -91,28 +93,28 @@ def progress_view(plan: Plan, console: "Console") -> Iterator[Progress]:
     left = {run.name: run.todo for run in plan.todo}
     reached = dict.fromkeys(total, 0.0)
     columns = (
-        rich_progress.TextColumn("{task.description:<24}"),
-        rich_progress.BarColumn(),
-        rich_progress.TextColumn("{task.fields[told]:>20}"),
+        rich.TextColumn("{task.description:<24}"),
+        rich.BarColumn(),
+        rich.TextColumn("{task.fields[text]:>20}"),
     )
     times = (
-        rich_progress.TimeElapsedColumn(),
-        rich_progress.TextColumn("left"),
-        rich_progress.TimeRemainingColumn(elapsed_when_finished=True),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("left"),
+        rich.TimeRemainingColumn(elapsed_when_finished=True),
     )
-    with rich_progress.Progress(*columns, *times, console=console, speed_estimate_period=600) as bars:
-        whole = bars.add_task("all runs", total=sum(total.values()), told=f"0 of {len(total)}")
+    with rich.Progress(*columns, *times, console=console, speed_estimate_period=600) as bars:
+        whole = bars.add_task("all runs", total=sum(total.values()), text=f"0 of {len(total)}")
         lines = {}
 
-        def tell(name: str, stage: str, done: int, everything: int) -> None:
+        def show(name: str, stage: str, done: int, everything: int) -> None:
             before = sum(SHARES[each] for each in left[name][: left[name].index(stage)])
             reached[name] = max(reached[name], before + SHARES[stage] * done / max(everything, 1))
             if name not in lines:
-                lines[name] = bars.add_task(name, total=total[name], told="")
-            bars.update(lines[name], completed=reached[name], told=f"{stage} {done:,} of {everything:,}")
+                lines[name] = bars.add_task(name, total=total[name], text="")
+            bars.update(lines[name], completed=reached[name], text=f"{stage} {done:,} of {everything:,}")
             finished = [each for each in lines if reached[each] >= total[each] - 1e-9]
             for each in finished:
                 bars.update(lines[each], visible=False)
-            bars.update(whole, completed=sum(reached.values()), told=f"{len(finished)} of {len(total)} runs")
+            bars.update(whole, completed=sum(reached.values()), text=f"{len(finished)} of {len(total)} runs")
 
-        yield tell
+        yield show

@@ -4,12 +4,14 @@ Questions are encoded as in training, sorted by length and answered in batches. 
 so an interrupted run continues where it stopped and ends with the same predictions.
 """
 
+import contextlib
 import json
 import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +172,9 @@ def assign_problems(
         given or trained.get(name) or getattr(TrainingConfig, name) for name, given in lengths.items()
     )
     sets = {spec: load_data(spec) for spec in specs}
-    _check_ids(sets)
+    for (one, first), (other, second) in combinations(sets.items(), 2):
+        if shared := {each.id for each in first} & {each.id for each in second}:
+            raise DataError(f"the problem {min(shared)!r} is in both {one} and {other}: predict them into two folders")
     problems = [problem for each in sets.values() for problem in each]
     tokenizer, plain, kind = found.tokenizer, found.plain, found.encoder_decoder
     questions, cut = encode_and_cut(
@@ -188,18 +192,6 @@ def assign_problems(
         reachable=[length <= longest_answer for length in answers],
         leakage=leakage,
     )
-
-
-def _check_ids(sets: dict[str, list[Problem]]) -> None:
-    """A file of predictions holds each problem once."""
-    owners: dict[str, str] = {}
-    for name, problems in sets.items():
-        for problem in problems:
-            if owners.setdefault(problem.id, name) != name:
-                raise DataError(
-                    f"the problem {problem.id!r} is in both {owners[problem.id]} and {name}: predict them into two "
-                    "folders"
-                )
 
 
 def answer_problems(
@@ -259,13 +251,10 @@ class Partial:
         """The lines of the finished batches, up to one that was cut off."""
         lines: list[str] = []
         header, *batches = self.path.read_bytes().split(b"\n")[:-1] or [b""]
-        for line in batches:
-            try:
-                values = json.loads(line)
-            except ValueError:
-                break
-            self._keep(values)
-            lines.append(line.decode())
+        with contextlib.suppress(ValueError):
+            for line in batches:
+                self._keep(json.loads(line))
+                lines.append(line.decode())
         if lines:
             _refuse_other(json.loads(header)["run"], assignment, self.path)
         return lines

@@ -5,13 +5,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from placevalue.common.errors import PlacevalueError
-from placevalue.common.hub import WEIGHTS, load_config, load_tokenizer, resolve_model
+from placevalue.common.hub import load_config, load_tokenizer, resolve_model
 from placevalue.data import data_sources, load_data
 from placevalue.data.corpora import expand_data
 from placevalue.data.leakage import check_leakage
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import Recipe, unknown_names
-from placevalue.experiments.run_folder import TRAINED_ON
+from placevalue.experiments.run_folder import TRAINED_ON, weight_files
 from placevalue.tokenizer.tokenizer import number_tokenizer
 
 NEEDED = {"accelerate": "train", "rapidfuzz": "evaluate"}
@@ -57,7 +57,7 @@ def _model_faults(recipe: Recipe, trained: list[str], tested: list[str]) -> list
         return [str(error)]
     faults = []
     source = Path(resolve_model(recipe.model))
-    if source.is_dir() and not any(file for kind in WEIGHTS for file in source.glob(kind)):
+    if source.is_dir() and not weight_files(source):
         faults.append(f"the folder {recipe.model!r} has no weights: expected model.safetensors beside its config.json")
     methods = [METHODS[name] for name in recipe.methods]
     for token, position in sorted({(each.token or "", each.position) for each in methods if each.digits}):

@@ -235,7 +235,10 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected keys and values, such as `model: google/flan-t5-base`")
     for override in overrides:
-        _set(values, override)
+        key, equals, text = override.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"{override!r}: expected key=value, such as training.learning_rate=1e-5")
+        set_value(values, key, parse_value(text, override))
     return make_recipe(values, str(path))
 
 
@@ -270,19 +273,16 @@ def to_yaml(values: dict[str, Any]) -> str:
     return text
 
 
-def _set(values: dict[str, Any], override: str) -> None:
-    path, equals, text = override.partition("=")
-    if not equals or not path:
-        raise ConfigError(f"{override!r}: expected key=value, such as training.learning_rate=1e-5")
+def set_value(values: dict[str, Any], path: str, value: Any) -> None:
+    """Set a key of a recipe's plain values by its dotted path; `training.ce_weight` replaces all `ce_weights`."""
     if path == CE_WEIGHT:
         values.pop("ce_weights", None)
     *parents, last = path.split(".")
-    place = values
     for parent in parents:
-        place = place.setdefault(parent, {})
-        if not isinstance(place, dict):
-            raise ConfigError(f"{override!r}: {parent} is a value and has no keys")
-    place[last] = parse_value(text, override)
+        values = values.setdefault(parent, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"{path}: {parent} is a value and has no keys")
+    values[last] = value
 
 
 def parse_value(text: str, source: str) -> Any:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_type_hints
 
 from placevalue.common.errors import ConfigError, PlacevalueError
 from placevalue.common.hub import load_config
@@ -30,6 +30,7 @@ from placevalue.experiments.recipe import (
     field_help,
     make_recipe,
     parse_value,
+    set_value,
     unknown_names,
 )
 
@@ -142,21 +143,14 @@ def _kind(path: str) -> Any:
     kind: Any = Recipe
     for name in path.split("."):
         kind = get_type_hints(kind)[name]
-    inner = [each for each in get_args(kind) if each is not NoneType]
-    return inner[0] if get_origin(kind) is not None and len(inner) == 1 else kind
+    return next((each for each in get_args(kind) if isinstance(kind, UnionType) and each is not NoneType), kind)
 
 
 def with_values(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
     """The recipe with other values, given by their dotted paths."""
     changed = asdict(recipe)
-    if CE_WEIGHT in values:
-        changed["ce_weights"] = {}
     for path, value in values.items():
-        *parents, last = path.split(".")
-        place = changed
-        for parent in parents:
-            place = place[parent]
-        place[last] = value
+        set_value(changed, path, value)
     return make_recipe(changed, ", ".join(override(*each) for each in values.items()))
 
 
