@@ -248,9 +248,8 @@ def plan_sweep(
     if recipe.data.dev is None:
         faults.append("data.dev is missing: a sweep chooses values by their scores on dev")
     _check(load_config, recipe.model, faults)
-    _check(
-        lambda answer: metric_values([read_answer(answer, answer)]), "1", faults
-    )  # are the packages for scoring installed?
+    # Scoring one answer shows whether the packages for scoring are installed.
+    _check(lambda answer: metric_values([read_answer(answer, answer)]), "1", faults)
     trained = [value for search in found if search.path == "data.train" for value in search.values]
     specs = dict.fromkeys(spec for spec in (recipe.data.train, recipe.data.dev, *trained) if spec is not None)
     checksums = {spec: _check(data_checksum, spec, faults) for spec in specs}
@@ -273,11 +272,9 @@ def _sampler_faults(searches: Sequence[Search], sampler: str, trials: int | None
         return [f"the sampler {sampler!r} is unknown: expected {' or '.join(SAMPLERS)}"]
     if sampler == "tpe":
         return [] if trials is not None and trials > 0 else [f"trials={trials}: tpe needs at least 1"]
-    faults = [
+    faults = [] if trials is None else [f"trials={trials}: a grid tries all its points; use trials only with tpe"]
+    return faults + [
         f"{search.path}: a grid needs steps, give {search.low}:{search.high}:STEP, a list, or the sampler tpe"
         for search in searches
         if not search.values
     ]
-    return faults + (
-        [] if trials is None else [f"trials={trials}: a grid tries all its points; use trials only with tpe"]
-    )
