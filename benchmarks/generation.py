@@ -25,7 +25,6 @@ from placevalue.data import Problem, load_data
 from placevalue.data.corpora import SHORTHANDS
 from placevalue.evaluation.scoring import load_predictions
 from placevalue.experiments import predict as predict_module
-from placevalue.experiments import prompts as prompts_module
 from placevalue.experiments.recipe import GenerationConfig
 
 MODEL, BEAMS, MAX_ANSWER, ROUNDS = "flan-t5-small-title", 3, 16, 2
@@ -113,7 +112,7 @@ class _Ours:
         settings: dict[str, Any] = {"beams": BEAMS, "batch_size": self.batch_size, "max_answer": MAX_ANSWER}
         settings |= {"precision": self.precision, "device": self.device}
         with (
-            patch.object(prompts_module, "load_data", lambda spec: sets[str(spec)]),
+            patch.object(predict_module, "load_data", lambda spec: sets[str(spec)]),
             patch.object(predict_module, "load_answerer", self.load_once),
         ):
             began = perf_counter()

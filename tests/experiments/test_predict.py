@@ -26,8 +26,8 @@ from placevalue.data.corpora import expand_data
 from placevalue.evaluation.scoring import evaluate
 from placevalue.experiments import predict as predict_module
 from placevalue.experiments.generator import load_answerer, read_checkpoint
-from placevalue.experiments.predict import PARTIAL, generate
-from placevalue.experiments.prompts import assign_problems
+from placevalue.experiments.predict import PARTIAL, assign_problems, generate
+from placevalue.experiments.recipe import GenerationConfig as Generation
 from placevalue.experiments.recipe import make_recipe
 from placevalue.experiments.run_folder import TRAINED_ON
 from placevalue.experiments.train import train
@@ -105,7 +105,7 @@ def test_beams_equal_a_loop(home, tmp_path, name):
 def test_no_marker_and_no_special_token_reaches_the_text(home, name):
     checkpoint = read_checkpoint(home / name)
     tokenizer = checkpoint.tokenizer
-    answerer = load_answerer(checkpoint, 1, 16, "float32", "cpu")
+    answerer = load_answerer(checkpoint, Generation(beams=1), 16, "cpu")
     markers = list(pv.marker_ids(tokenizer).values())
     (target,) = pv.encode_pairs(tokenizer, ["?"], ["12.5 cats"], encoder_decoder=True)
     body = [i for i in target["labels"] if i != tokenizer.eos_token_id]
@@ -132,7 +132,7 @@ def test_what_a_checkpoint_asks_for_is_not_done(home, tmp_path):
         generate(home / "t5", [data], tmp_path / f"plain-{beams}", beams=beams)
         generate(tmp_path / "odd", [data], tmp_path / f"odd-{beams}", beams=beams)
         assert texts(tmp_path / f"odd-{beams}") == texts(tmp_path / f"plain-{beams}")
-    answerer = load_answerer(read_checkpoint(tmp_path / "odd"), 3, 16, "float32", "cpu")
+    answerer = load_answerer(read_checkpoint(tmp_path / "odd"), Generation(), 16, "cpu")
     assert answerer.stops.tolist() == [1, 11], "but its end tokens are kept"
 
 
@@ -141,12 +141,15 @@ def test_precisions(home, tmp_path):
         for name in ("t5-numbers", "llama-numbers"):
             record = generate(home / name, [str(home / "few.csv")], tmp_path / name / precision, precision=precision)
             assert record.config["precision"] == precision
-    answerer = load_answerer(read_checkpoint(home / "llama"), 1, 4, "bfloat16", "cpu")
+    answerer = load_answerer(read_checkpoint(home / "llama"), Generation(1, precision="bfloat16"), 4, "cpu")
     assert answerer.model.dtype is torch.bfloat16
-    with pytest.raises(
-        ConfigError, match=r"beams=0: expected at least 1; max_answer=-1.*; precision='int8': expected one"
+    for given, words in (
+        (dict(beams=0, batch_size=-1), r"generation\.beams=0: expected at least 1; generation\.batch_size=-1"),
+        (dict(precision="int8"), "generation.precision: expected one of float32, bfloat16, float16, found 'int8'"),
+        (dict(max_question=0, max_answer=-1), "max_question=0: expected at least 1; max_answer=-1"),
     ):
-        generate(home / "t5", ["mawps:test"], tmp_path, beams=0, max_answer=-1, precision="int8")
+        with pytest.raises(ConfigError, match=words):
+            generate(home / "t5", ["mawps:test"], tmp_path, **given)
 
 
 class TestRecords:
@@ -163,7 +166,7 @@ class TestRecords:
 
     def test_fermats_questions_stay_apart_from_its_answers(self, home, tmp_path, monkeypatch):
         few = {spec: load_data(spec)[:3] for spec in ("fermat:Original", "mawps:test")}
-        monkeypatch.setattr("placevalue.experiments.prompts.load_data", few.__getitem__)
+        monkeypatch.setattr("placevalue.experiments.predict.load_data", few.__getitem__)
         record = generate(home / "t5-numbers", list(few), tmp_path, beams=1, max_answer=6)
         rows = read_predictions(tmp_path / "predictions.jsonl")
         assert [row.id for row in rows] == [problem.id for problems in few.values() for problem in problems]
@@ -201,7 +204,7 @@ class TestRecords:
                 expand_data(wrong)
 
     def test_a_problem_stands_in_a_file_once(self, home, tmp_path):
-        with pytest.raises(DataError, match="stands in mawps:test and in mawps-dedup:test: predict them into two"):
+        with pytest.raises(DataError, match="is in both mawps:test and mawps-dedup:test: predict them into two"):
             generate(home / "t5", ["mawps:test", "mawps-dedup:test"], tmp_path)
 
 
@@ -217,7 +220,7 @@ class TestLeakage:
                 generate(tmp_path / "model", ["fermat:Original"], tmp_path / "out")
         assert not (tmp_path / "out").exists()
         few = load_data("fermat:Original")[:2]
-        monkeypatch.setattr("placevalue.experiments.prompts.load_data", lambda _: few)
+        monkeypatch.setattr("placevalue.experiments.predict.load_data", lambda _: few)
         record = generate(tmp_path / "model", ["fermat:Original"], tmp_path / "out", beams=1, allow_leakage=True)
         assert record.override_leakage and record.trained_on == ("mawps",)
 
@@ -323,7 +326,7 @@ class TestCheckpoints:
         shutil.copytree(runs / "agg-before", tmp_path / "run")
         for name in ("train.json", "config.json", "model.safetensors"):
             (tmp_path / "run" / name).unlink()
-        with pytest.raises(CheckpointError, match="not finished: finish it, or name one of its checkpoints"):
+        with pytest.raises(CheckpointError, match="an unfinished run: finish it, or give one of its checkpoints"):
             generate(tmp_path / "run", ["mawps:test"], tmp_path / "out")
         found = read_checkpoint(tmp_path / "run" / "checkpoints" / "checkpoint-1")
         assert found.train is None and found.run["training"]["max_answer"] == 9 and len(found.trained_on) == 1
@@ -333,7 +336,7 @@ class TestCheckpoints:
         model.save_pretrained(tmp_path / "bert")
         base.eos_token = "</s>"
         base.save_pretrained(tmp_path / "bert")
-        with pytest.raises(ModelError, match="bert is a BertForMaskedLM, which writes no answers"):
+        with pytest.raises(ModelError, match="bert is a BertForMaskedLM, which generates no text"):
             generate(tmp_path / "bert", [str(home / "few.csv")], tmp_path / "out")
 
     @pytest.mark.parametrize("numbers", [True, False])

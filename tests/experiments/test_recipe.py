@@ -78,7 +78,7 @@ def test_all_faults_are_reported_together_by_their_path(path):
         ("methods=[]", "at least one"),
         ("seeds=[1, 2, 1]", "expected each of them once"),
         ("ce_weights={best: 0.5}", "ce_weights names best"),
-        ("model.name=3", "model has no keys"),
+        ("model.name=3", "model is a value and has no keys"),
         ("nonsense", "expected key=value"),
         ("seeds=[", "not YAML"),
     ],
@@ -94,7 +94,7 @@ def test_choosing_by_dev_needs_dev(path):
 
 
 def test_files_that_are_no_recipe(tmp_path):
-    with pytest.raises(ConfigError, match="there is no recipe"):
+    with pytest.raises(ConfigError, match="does not exist: give the path of a YAML file"):
         read_recipe(tmp_path / "none.yaml")
     (tmp_path / "bad.yaml").write_text("a: [")
     with pytest.raises(ConfigError, match=r"bad\.yaml is not YAML"):

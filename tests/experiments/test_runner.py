@@ -56,7 +56,7 @@ def recipe(home):
 def finished(home, recipe):
     """An experiment that ran to its end, and what was told on the way."""
     told = []
-    plan = reproduce(recipe, home / "finished", tell=lambda *event: told.append(event))
+    plan = reproduce(recipe, home / "finished", progress=lambda *event: told.append(event))
     return plan, told
 
 
@@ -94,14 +94,14 @@ def test_the_second_time_there_is_nothing_to_do(finished, recipe):
     plan, _ = finished
     before = {path: path.stat().st_mtime_ns for path in plan.folder.rglob("*.json*")}
     told = []
-    reproduce(recipe, plan.folder, tell=lambda *event: told.append(event))
+    reproduce(recipe, plan.folder, progress=lambda *event: told.append(event))
     assert not told and {path: path.stat().st_mtime_ns for path in plan.folder.rglob("*.json*")} == before
 
 
 def test_the_same_recipe_gives_the_same_scores_several_at_once_too(finished, recipe, tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     told = []
-    reproduce(recipe, tmp_path / "again", jobs=2, keep="records", tell=lambda *event: told.append(event))
+    reproduce(recipe, tmp_path / "again", jobs=2, keep="records", progress=lambda *event: told.append(event))
     assert answers(tmp_path / "again") == answers(finished[0].folder)
     assert scores(tmp_path / "again") == scores(finished[0].folder)
     assert {event[0] for event in told} == {"untouched-1", "digits-1", "aux-soft-1"}
@@ -109,6 +109,20 @@ def test_the_same_recipe_gives_the_same_scores_several_at_once_too(finished, rec
     kept = {path.name for path in (tmp_path / "again" / "digits-1").iterdir()}
     assert kept == {"train.json", "run.json", "predictions"}
     assert not plan_experiment(recipe, tmp_path / "again").todo
+
+
+def test_a_file_names_the_folder(home, recipe, copied, monkeypatch):
+    monkeypatch.chdir(copied.parent)
+    (copied.parent / "runs").mkdir()
+    copied.rename("runs/toy")
+    told = []
+    assert reproduce(home / "toy.yaml", progress=lambda *event: told.append(event)).folder == Path("runs/toy")
+    reproduce(recipe, "runs/toy", 1, "model", lambda *event: told.append(event))
+    assert not told
+    with pytest.raises(PlacevalueError, match="out is missing"):
+        reproduce(recipe)
+    with pytest.raises(PlacevalueError, match="keep='all': expected one of everything, model, records"):
+        reproduce(recipe, "runs/toy", keep="all")
 
 
 class TestStale:
@@ -230,14 +244,14 @@ def test_killed_at_any_moment_it_goes_on(home, finished, recipe, tmp_path):
 
 
 def test_one_run_that_fails_does_not_stop_the_others(recipe, home, tmp_path, monkeypatch):
-    real = runner.generate
+    real = runner.predict
 
     def fails(checkpoint, *given, **named):
         if "digits" in str(checkpoint):
             raise RuntimeError("no memory")
         return real(checkpoint, *given, **named)
 
-    monkeypatch.setattr(runner, "generate", fails)
+    monkeypatch.setattr(runner, "predict", fails)
     with pytest.raises(PlacevalueError, match="1 of 3 runs failed.*digits-1: RuntimeError: no memory"):
         reproduce(recipe, tmp_path)
     assert todo(plan_experiment(recipe, tmp_path)) == {
@@ -247,8 +261,8 @@ def test_one_run_that_fails_does_not_stop_the_others(recipe, home, tmp_path, mon
     }
 
 
-def _some_die(piece, tell):
-    tell("told", piece)
+def _some_die(piece, progress):
+    progress("told", piece)
     if piece == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
     return "it says so" if piece == "fails" else None
@@ -270,42 +284,24 @@ def test_two_at_once_in_one_folder_are_refused(recipe, tmp_path):
 
 class TestObstacles:
     def test_all_faults_before_any_training_starts(self, home, tmp_path, capsys):
-        given = ["model=/nowhere at all", "training.epoch=3", "data.dev=gone.csv", "data.test=[lost.jsonl]"]
-        assert main(["reproduce", str(home / "toy.yaml"), *given, "--out", str(tmp_path / "out")]) == 1
+        """First those of the recipe itself, then those of what it names."""
+        named = ["model=/nowhere at all", "data.dev=gone.csv", "data.test=[lost.jsonl]", "training.optimizer=best"]
+        command = ["reproduce", "--out", str(tmp_path / "out"), str(home / "toy.yaml"), *named]
+        assert main([*command, "training.epoch=3", "generation.beams=many"]) == 1
         told = capsys.readouterr().err
-        for part in (
-            "training.epoch is unknown",
-            "gone.csv",
-            "lost.jsonl",
-            "'/nowhere at all' is not an existing folder",
-        ):
+        assert "training.epoch is unknown" in told and "generation.beams: expected a whole number" in told
+        assert main(command) == 1
+        told = capsys.readouterr().err
+        for part in ("gone.csv", "lost.jsonl", "'/nowhere at all' is not an existing folder", "training.optimizer='best'"):
             assert part in told
         assert not (tmp_path / "out").exists()
 
-    def test_faults_that_no_key_shows_are_together_too(self, recipe, tmp_path, monkeypatch):
-        monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 1000))
+    def test_a_folder_that_cannot_be_written(self, recipe, tmp_path):
+        (tmp_path / "file").touch()
+        data = replace(recipe.data, dev="gone.csv", test=("lost.csv",))
         with pytest.raises(PlacevalueError) as error:
-            reproduce(replace(recipe, data=replace(recipe.data, dev="gone.csv", test=("lost.csv",))), tmp_path)
-        assert all(part in str(error.value) for part in ("gone.csv", "lost.csv", "GB free"))
-
-    def test_a_full_disk(self, recipe, tmp_path, monkeypatch):
-        monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 1000))
-        with pytest.raises(
-            PlacevalueError, match=r"GB free, and up to .* 3 copies of the model and the checkpoints of 1"
-        ):
-            reproduce(recipe, tmp_path)
-        assert not list(tmp_path.iterdir())
-
-    def test_the_size_of_a_model_that_is_not_here_yet(self, monkeypatch):
-        there, config = (
-            preflight_module.weight_bytes("placevalue-tiny"),
-            preflight_module.load_config("placevalue-tiny"),
-        )
-        monkeypatch.setattr(preflight_module, "resolve_model", lambda name: name)
-        monkeypatch.setattr(preflight_module, "load_config", lambda _: config)
-        assert preflight_module.weight_bytes("google/flan-t5-base") == there > 0
-        monkeypatch.setattr(preflight_module, "count_parameters", lambda _: 1 // 0)
-        assert preflight_module.weight_bytes("google/flan-t5-base") is None, "what cannot be built has no size"
+            reproduce(replace(recipe, data=data), tmp_path / "file" / "out")
+        assert all(part in str(error.value) for part in ("gone.csv", "lost.csv", "nothing can be written in"))
 
     def test_weights_that_are_not_there(self, home, recipe, tmp_path):
         shutil.copytree(home / "model", tmp_path / "model")
@@ -319,9 +315,16 @@ class TestObstacles:
             reproduce(replace(recipe, data=data), tmp_path)
 
     def test_nothing_to_score_on(self, recipe, home):
-        faults = preflight_module.find_obstacles({"model": str(home / "model"), "data": {"train": "mawps:train"}}, home)
-        assert any(fault.startswith("data.test names no problems") for fault in faults)
-        assert "methods is missing" in faults
+        (fault,) = preflight_module.find_obstacles(replace(recipe, data=replace(recipe.data, test=())), home)
+        assert fault.startswith("data.test names no problems")
+
+    def test_one_plan_is_enough(self, home, copied, monkeypatch):
+        planned = []
+        plan_run = runner.plan_run
+        monkeypatch.setattr(runner, "plan_run", lambda *given: planned.append(given[2].name) or plan_run(*given))
+        shutil.rmtree(copied / "digits-1" / "predictions")
+        assert main(["reproduce", str(home / "toy.yaml"), "--out", str(copied)]) == 0
+        assert planned == ["untouched-1", "digits-1", "aux-soft-1"]
 
     def test_what_the_report_is_to_show_too_is_looked_for_first(self, home, tmp_path, capsys):
         given = ["--out", str(tmp_path / "out"), "--beside", str(tmp_path / "nowhere")]
@@ -346,6 +349,6 @@ def test_a_dry_run_shows_the_plan_and_every_config(home, copied, capsys):
 def test_it_ends_with_the_table_and_the_report(home, copied, finished, capsys):
     assert main(["reproduce", str(home / "toy.yaml"), "--out", str(copied), "--beside", str(finished[0].folder)]) == 0
     printed = capsys.readouterr().out
-    assert "all 3 runs are there" in printed and "Accuracy, higher is better" in printed and "aux-soft" in printed
+    assert "all 3 runs are done" in printed and "Accuracy, higher is better" in printed and "aux-soft" in printed
     page = (copied / "report.html").read_text()
     assert "copied" in page and "finished" in page

@@ -12,22 +12,21 @@ from pathlib import Path
 
 import optuna
 import pytest
-from optuna.trial import TrialState
 
 import placevalue as pv
 from placevalue.cli.main import main
 from placevalue.common.errors import ConfigError, DivergedError, PlacevalueError
+from placevalue.common.files import locked
 from placevalue.common.records import SweepRecord, read_record
 from placevalue.data import corpora
 from placevalue.evaluation import metrics
 from placevalue.experiments import runner
-from placevalue.experiments import study as study_module
 from placevalue.experiments import sweep as sweep_module
 from placevalue.experiments import train as train_module
 from placevalue.experiments.recipe import make_recipe, read_recipe
 from placevalue.experiments.search_space import PAPER_SEARCH, Search, grid_points, name_values, override, read_searches
-from placevalue.experiments.study import claim_trial, finished_trials, open_study, signs_of_life
-from placevalue.experiments.sweep import plan_sweep, sweep
+from placevalue.experiments.sweep import open_study, plan_sweep, sweep
+from placevalue.reports.figures import draw_sweep
 from zoo import build
 
 CE = "training.ce_weight"
@@ -91,12 +90,12 @@ class TestSearches:
 
     def test_every_fault_is_told_at_once(self, recipe, home):
         wrong = {
-            "training.ce_wieght=0.4:0.8:0.05": "training.ce_wieght is unknown: is train_module.ce_weight meant?",
+            "training.ce_wieght=0.4:0.8:0.05": "training.ce_wieght is unknown: is training.ce_weight meant?",
             "training.ce_weight=0.8:0.4:0.05": "0.8 is not below 0.4",
             "training.learning_rate=0:1:log": "a logarithmic range starts above 0",
             "training.epochs=1:5:much": "expected a step",
-            "training.optimizer=1:5": "is no number and has no range",
-            "training.deterministic=0:1:1": "is no number and has no range",
+            "training.optimizer=1:5": "is not a number: list its values",
+            "training.deterministic=0:1:1": "is not a number: list its values",
             "training.batch_size=1:2:0.5": "give whole numbers",
             "training.max_gradient=-1,1": "training.max_gradient=-1: expected 0 or more",
             "training.warmup_steps=few": "expected a whole number, found 'few'",
@@ -110,14 +109,14 @@ class TestSearches:
             plan_sweep(
                 recipe, [*wrong, "training.weight_decay=0:1"], method="aux-soft", metric="log_error", trials=3, seeds=[]
             )
-        for fault in [*wrong.values(), "a grid needs steps", "'log_error' cannot be searched by", "trials=3", "seed"]:
+        for fault in [*wrong.values(), "a grid needs steps", "'log_error' cannot rank trials", "trials=3", "seed"]:
             assert fault in str(error.value)
 
     def test_faults_of_data_model_method_and_sampler(self, home):
         values = {"model": str(home / "gone"), "methods": ["digits"], "data": {"train": str(home / "lost.csv")}}
         with pytest.raises(ConfigError) as error:
             plan_sweep(make_recipe(values), sampler="tpe", trials=0)
-        for fault in ("data.dev is missing", "gone", "lost.csv", "trials=0", "means nothing to digits"):
+        for fault in ("data.dev is missing", "gone", "lost.csv", "trials=0", "has no effect on digits"):
             assert fault in str(error.value)
         with pytest.raises(ConfigError, match="'nothing' is unknown"):
             plan_sweep(make_recipe(values), method="nothing")
@@ -161,11 +160,12 @@ def test_a_grid_is_trained_scored_and_drawn_on_dev_alone(recipe, home, tmp_path,
             assert trial["scores"][str(seed)] == score["scores"][str(home / "dev.csv")]["accuracy_paper"]
             assert not list(folder.glob("*.safetensors")) and not (folder / "checkpoints").exists()
             assert json.loads((folder / "train.json").read_text())["config"]["training"]["ce_weight"] == trial["values"][CE]  # fmt: skip
+    draw_sweep(record, tmp_path / "sweep.svg")
     assert xml.etree.ElementTree.parse(tmp_path / "sweep.svg").getroot().tag.endswith("svg")
 
     # Nothing is trained or answered again, though the weights are gone: neither by the study nor by the folders.
     times = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*/predictions/*")}
-    monkeypatch.setattr(runner, "generate", None)
+    monkeypatch.setattr(runner, "predict", None)
     assert sweep(plan, tmp_path).trials == record.trials
     (tmp_path / "study.journal").unlink()
     assert sweep(plan, tmp_path).trials == record.trials
@@ -202,6 +202,7 @@ class TestBest:
         assert len(asked) == len(set(asked)) == len(record.trials) == record.planned == 12
         assert record.best["overrides"] == [
             "training.ce_weight=0.5", "training.batch_size=2", "training.schedule=linear"]  # fmt: skip
+        draw_sweep(record, tmp_path / "sweep.svg")
         picture = (tmp_path / "sweep.svg").read_text()
         assert picture.count('id="axes_') == 3 and "<!-- constant -->" in picture
 
@@ -218,6 +219,53 @@ class TestBest:
         assert tried("parts", 9) == whole[:9] and tried("parts", 20) == whole
         early, late = ([each["value"] for each in part] for part in (whole[:10], whole[12:]))
         assert sum(late) / len(late) > sum(early) / len(early)
+
+
+def test_a_file_names_the_folder(home, recipe, tmp_path, told, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    told(lambda config: config.training.ce_weight)
+    record = sweep(home / "toy.yaml", [f"{CE}=0.4,0.6"], method="aux-soft", seeds=[1])
+    assert read_record(tmp_path / "runs" / "toy" / "sweep-aux-soft" / "sweep.json", SweepRecord) == record
+    assert sweep(str(home / "toy.yaml"), method="aux-soft", study="other").planned == 9
+    other = sweep(recipe, f"{CE}=0.4,0.6", tmp_path / "other", method="aux-soft", seeds=[1])
+    assert other.trials == sweep(plan_sweep(recipe, [f"{CE}=0.4,0.6"], method="aux-soft", seeds=[1]), "third").trials
+    assert Path("third/sweep.json").exists()
+    with pytest.raises(ConfigError, match="out is missing"):
+        sweep(recipe, method="aux-soft")
+    with pytest.raises(ConfigError, match="the plan of a sweep has its own settings"):
+        sweep(plan_sweep(recipe, method="aux-soft"), "fourth", method="aux-hard")
+
+
+COMMITTED = sorted((Path(__file__).parents[2] / "results" / "sweeps").glob("*/sweep.json"))
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.parent.name)
+def test_a_committed_sweep_is_what_the_same_sweep_writes(path, tmp_path, told):
+    """Given the scores of its runs; each record has its own fields of the time it was made."""
+    kept = read_record(path, SweepRecord)
+    config = kept.config
+    values = {key: config[key] for key in ("model", "data", "numbers", "training", "generation", "seeds")}
+    recipe = make_recipe(values | {"methods": [config["method"]]})
+    searches = tuple(Search(field, tuple(each["values"])) for field, each in config["search"].items())
+    assert config["sampler"] == {"name": "grid"}
+    plan = sweep_module.SweepPlan(
+        recipe, config["method"], recipe.seeds, searches, "grid", kept.planned, 0, config["metric"], config["checksums"]
+    )
+    scores = {
+        (name_values(trial["values"]), int(seed)): score["value"]
+        for trial in kept.trials
+        for seed, score in trial["scores"].items()
+    }
+    runs = {config: name_values(point) for point in grid_points(searches) for _, config, _ in plan.runs(point)}
+    told(lambda config: scores[runs[config], config.seed])
+    record = sweep(plan, tmp_path)
+    assert [(trial["values"], trial["value"]) for trial in record.trials] == [
+        (trial["values"], trial["value"]) for trial in kept.trials
+    ]
+    assert record.best["overrides"] == kept.best["overrides"] and record.planned == kept.planned
+    for part in set(config) - {"numbers", "training"}:
+        assert record.config[part] == config[part]
+    assert all(record.config[part].items() >= config[part].items() for part in ("numbers", "training"))
 
 
 class TestStopped:
@@ -271,45 +319,28 @@ class TestStopped:
         assert calls[4:] == ["ce_weight=0.6/seed-2"] and reused.stat().st_mtime_ns == before
 
     @pytest.mark.parametrize("sampler", ["grid", "tpe"])
-    @pytest.mark.parametrize(
-        "sign, dead",
-        [
-            ({"process": 2**22 + 1}, True),
-            ({"machine": "another", "time": 0.0}, True),
-            ({"machine": "another"}, False),
-            ({}, False),
-        ],
-    )
-    def test_a_trial_left_running_is_taken_over_if_its_process_is_gone(
-        self, tmp_path, monkeypatch, sign, dead, sampler
-    ):
-        search = (Search(CE, (0.4, 0.6)) if sampler == "grid" else Search(CE, (), 0.4, 0.6),)
-        theirs = open_study(str(tmp_path / "study"), "sweep", {}, True)
-        left = claim_trial(theirs, search, sampler, 2, 0)
-        left.trial.set_user_attr("sign", study_module._sign() | sign)
-        study = open_study(str(tmp_path / "study"), "sweep", {}, True)
-        claims = []
-        while (claim := claim_trial(study, search, sampler, 2, 1)) is not None:
-            claims.append(claim.values)
-            claim.finish(0.5, {})
-        assert (left.values in claims) == dead
-        assert len(claims) == (2 if dead else 1)
-        state = study.get_trials()[left.trial.number].state
-        assert state == (TrialState.FAIL if dead else TrialState.RUNNING)
-        if dead:
-            left.finish(0.9, {})  # it was not dead after all: what others made of it stands
-            assert [each.value for each in finished_trials(study)] == [0.5, 0.5]
+    @pytest.mark.parametrize("values", [None, {CE: 0.4}, {CE: 0.6}])
+    def test_a_trial_that_a_killed_process_left_running_blocks_nothing(self, recipe, tmp_path, told, sampler, values):
+        told(lambda config: config.training.ce_weight)
+        given = dict(sampler=sampler, trials=2) if sampler == "tpe" else {}
+        plan = plan_sweep(recipe, [f"{CE}=0.4,0.6"], method="aux-soft", **given)
+        left = open_study(str(tmp_path / "study.journal"), "sweep", plan).ask()
+        if values is not None:
+            left.set_user_attr("values", values)
+        record = sweep(plan, tmp_path)
+        assert len(record.trials) == 2 and sweep(plan, tmp_path).trials == record.trials
+        if sampler == "grid":
+            assert [trial["values"] for trial in record.trials] == [{CE: 0.4}, {CE: 0.6}]
 
-    def test_signs_of_life_are_given_while_a_trial_runs(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(study_module, "BEAT", 0.01)
-        study = open_study(str(tmp_path / "study"), "sweep", {}, True)
-        claim = claim_trial(study, (Search(CE, (0.4,)),), "grid", 1, 0)
-        first = study.get_trials()[0].user_attrs["sign"]["time"]
-        with signs_of_life(claim):
-            deadline = time.monotonic() + 10
-            while study.get_trials()[0].user_attrs["sign"]["time"] == first:
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+    def test_killed_in_the_middle_it_goes_on(self, recipe, home, tmp_path):
+        process = subprocess.Popen(command(home, tmp_path), env=environment(), stdout=subprocess.DEVNULL)
+        wait_for(lambda: finished(tmp_path) >= 1, process)
+        process.kill()
+        process.wait()
+        kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*/train.json")}
+        plan = plan_sweep(recipe, [f"{CE}=0.4:0.6:0.1"], method="aux-soft", seeds=[1])
+        assert [trial["values"][CE] for trial in sweep(plan, tmp_path).trials] == [0.4, 0.5, 0.6]
+        assert kept and all(path.stat().st_mtime_ns == time for path, time in kept.items())
 
     def test_another_sweep_is_refused_by_what_differs(self, recipe, tmp_path, told):
         told(lambda config: 0.5)
@@ -328,21 +359,50 @@ class TestStopped:
             sweep(plan_sweep(recipe, method="aux-soft"), tmp_path)
 
 
+def command(home, out):
+    """A sweep of three points with one seed."""
+    return [sys.executable, "-m", "placevalue.cli", "sweep", str(home / "toy.yaml"), "--method", "aux-soft",
+            "--search", f"{CE}=0.4:0.6:0.1", "--seeds", "1", "--out", str(out)]  # fmt: skip
+
+
+def environment():
+    return os.environ | {"PYTHONPATH": str(Path(pv.__file__).parents[1]), "OMP_NUM_THREADS": "1", "COLUMNS": "160"}
+
+
+def finished(out):
+    path = out / "sweep.json"
+    return len(read_record(path, SweepRecord).trials) if path.exists() else 0
+
+
+def wait_for(condition, process):
+    deadline = time.monotonic() + 200
+    while not condition():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 class TestShared:
     @pytest.mark.parametrize("storage", ["{}/study.journal", "sqlite:///{}/study.db"])
-    def test_each_point_is_claimed_once(self, tmp_path, storage):
-        search = (Search(CE, (0.1, 0.2, 0.3)), Search("training.batch_size", (1, 2, 3, 4)))
+    def test_each_point_is_trained_once(self, recipe, tmp_path, monkeypatch, storage):
+        """By four at once, with runs that a folder's lock and record keep from being done twice, as real ones are."""
+        trained, records, faults = [], [], []
+
+        def run(_recipe, config, folder, _metric, _keep):
+            with locked(folder, wait=True):
+                if not (folder / "score").exists():
+                    trained.append((threading.get_ident(), folder.parent.name))
+                    time.sleep(0.2)
+                    (folder / "score").touch()
+            return {"value": config.training.ce_weight, "low": 0.0, "high": 1.0, "n": 8}
+
+        monkeypatch.setattr(sweep_module, "_run", run)
+        plan = plan_sweep(recipe, [f"{CE}=0.4,0.6,0.8", "training.batch_size=1:4:1"], method="aux-soft", seeds=[1])
         storage = storage.format(tmp_path)
-        open_study(storage, "sweep", {}, True)
-        claims, faults = [], []
+        open_study(storage, "sweep", plan)
 
         def work():
             try:
-                study = open_study(storage, "sweep", {}, True)
-                while (claim := claim_trial(study, search, "grid", 12, 0)) is not None:
-                    claims.append(claim.values)
-                    time.sleep(0.01)
-                    claim.finish(0.5, {})
+                records.append(sweep(plan, tmp_path, storage=storage))
             except Exception as error:
                 faults.append(error)
 
@@ -351,42 +411,32 @@ class TestShared:
             thread.start()
         for thread in threads:
             thread.join()
-        assert not faults
-        assert sorted(map(str, claims)) == sorted(map(str, grid_points(search)))
+        points = grid_points(plan.searches)
+        assert not faults and sorted(name for _, name in trained) == sorted(map(name_values, points))
+        assert len({thread for thread, _ in trained}) == 4
+        assert all([trial["values"] for trial in record.trials] == points for record in records)
 
-    def test_tpe_waits_for_whoever_runs_the_same_values(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(study_module, "POLL", 0.01)
-        search = (Search(CE, (0.4,)),)
-        first, second = (open_study(str(tmp_path / "study"), "sweep", {}, True) for _ in range(2))
-        theirs, mine = claim_trial(first, search, "tpe", 2, 0), []
-        thread = threading.Thread(target=lambda: mine.append(claim_trial(second, search, "tpe", 2, 0)))
-        thread.start()
-        thread.join(0.5)
-        assert not mine
-        theirs.finish(0.5, {})
-        thread.join(10)
-        assert mine[0].values == theirs.values == {CE: 0.4}
-
-    def test_two_processes_split_the_work(self, recipe, home, tmp_path):
-        """This one holds a point while the command does the others, and does its own when the command is done."""
+    def test_a_process_does_the_other_points_and_waits_for_the_one_that_is_taken(self, recipe, home, tmp_path):
         plan = plan_sweep(recipe, [f"{CE}=0.4:0.6:0.1"], method="aux-soft", seeds=[1])
-        study = open_study(str(tmp_path / "study.journal"), "sweep", plan.setup, plan.higher)
-        held = claim_trial(study, plan.searches, "grid", 3, 0)
-        command = [sys.executable, "-m", "placevalue.cli", "sweep", str(home / "toy.yaml"), "--method", "aux-soft",
-                   "--search", f"{CE}=0.4:0.6:0.1", "--seeds", "1", "--out", str(tmp_path)]  # fmt: skip
-        source = {"PYTHONPATH": str(Path(pv.__file__).parents[1]), "OMP_NUM_THREADS": "1", "COLUMNS": "160"}
-        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | source, timeout=300, check=True)
-        assert "1 of 3 trials are running elsewhere" in done.stdout
-        theirs = {trial["values"][CE] for trial in read_record(tmp_path / "sweep.json", SweepRecord).trials}
-        assert theirs == {0.4, 0.5, 0.6} - {held.values[CE]}
-        held.give_up()
-        assert [trial["values"][CE] for trial in sweep(plan, tmp_path).trials] == [0.4, 0.5, 0.6]
-        assert len({trial.user_attrs["sign"]["process"] for trial in finished_trials(study)}) == 2
+        study = open_study(str(tmp_path / "study.journal"), "sweep", plan)
+        ours = study.ask()
+        ours.set_user_attr("values", {CE: 0.4})
+        ((toy, config, folder),) = plan.runs({CE: 0.4})
+        with locked(tmp_path / folder):
+            process = subprocess.Popen(command(home, tmp_path), env=environment(), stdout=subprocess.DEVNULL)
+            wait_for(lambda: finished(tmp_path) == 2, process)
+            runner.finish_run(runner.plan_run(toy, config, tmp_path / folder), toy, "records")
+            made = (tmp_path / folder / "train.json").stat().st_mtime_ns
+            assert process.poll() is None and finished(tmp_path) == 2
+        assert process.wait(200) == 0
+        assert (tmp_path / folder / "train.json").stat().st_mtime_ns == made
+        trials = read_record(tmp_path / "sweep.json", SweepRecord).trials
+        assert [trial["values"][CE] for trial in trials] == [0.4, 0.5, 0.6]
 
     def test_a_storage_that_cannot_be_used_is_an_error_of_ours(self):
         for storage in ("nonsense://x", "postgresql+none://x/y", "redis://x"):
             with pytest.raises(PlacevalueError, match="cannot be used"):
-                study_module.open_storage(storage)
+                sweep_module.open_storage(storage)
 
 
 class TestVerb:
@@ -396,7 +446,7 @@ class TestVerb:
         command = ["sweep", str(home / "toy.yaml"), "training.max_steps=3", "--method", "aux-soft", "--out", str(tmp_path)]  # fmt: skip
         assert main([*command, "--search", f"{CE}=0.4:0.5:0.05"]) == 0
         printed = capsys.readouterr().out
-        assert "best: train_module.ce_weight=0.5" in printed and "6/6" in printed and "45.0" in printed
+        assert "best: training.ce_weight=0.5" in printed and "6/6" in printed and "45.0" in printed
         assert read_recipe(home / "toy.yaml", ["training.ce_weight=0.5"]).training.ce_weight == 0.5
         assert main([*command, "--search", f"{CE}=0.4:0.6:0.05"]) == 1
         assert "holds another sweep" in capsys.readouterr().err
@@ -416,5 +466,5 @@ class TestVerb:
     def test_without_matplotlib_there_is_no_plot_and_a_word_about_it(self, recipe, tmp_path, told, monkeypatch, caplog):
         monkeypatch.setitem(sys.modules, "matplotlib", None)
         told(lambda config: 0.5)
-        sweep(plan_sweep(recipe, [f"{CE}=0.4,0.6"], method="aux-soft"), tmp_path)
+        draw_sweep(sweep(plan_sweep(recipe, [f"{CE}=0.4,0.6"], method="aux-soft"), tmp_path), tmp_path / "sweep.svg")
         assert "matplotlib" in caplog.text and not (tmp_path / "sweep.svg").exists()

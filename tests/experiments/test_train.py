@@ -14,10 +14,10 @@ from safetensors.torch import load_file
 
 import placevalue as pv
 from placevalue.cli.main import main
-from placevalue.common.errors import PlacevalueError, TrainingError
+from placevalue.common.errors import ConfigError, PlacevalueError, TrainingError
 from placevalue.common.records import TrainRecord, read_record
 from placevalue.experiments.methods import METHODS
-from placevalue.experiments.recipe import make_recipe
+from placevalue.experiments.recipe import make_recipe, read_recipe
 from placevalue.experiments.run_folder import TRAINED_ON, claim_folder
 from placevalue.experiments.train import train
 from zoo import build
@@ -228,8 +228,34 @@ class TestFolders:
         wrong = make_recipe(
             {"model": run.model, "methods": ["aux-soft"], "data": {"train": str(tmp_path / "words.csv")}}
         )
-        with pytest.raises(TrainingError, match="not one whole number was found"):
+        with pytest.raises(TrainingError, match="contain no complete number"):
             train(wrong.run(), tmp_path / "run")
+
+
+class TestRecipes:
+    @pytest.fixture
+    def path(self, home, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "toy.yaml").write_text(
+            f"model: {home / 'calm'}\ndata: {{train: {home / 'sums.csv'}}}\nmethods: [digits, agg-before]\nseeds: [3]\n"
+            "training: {max_steps: 1, batch_size: 4}\n"
+        )
+        return tmp_path / "toy.yaml"
+
+    def test_a_file_names_the_folder(self, path):
+        assert train(path).method == "digits" and Path("runs/toy/digits-3/train.json").exists()
+        assert train(str(path), method="agg-before", seed=5).seed == 5
+        assert Path("runs/toy/agg-before-5/train.json").exists()
+
+    def test_without_a_file_the_folder_must_be_given(self, path, tmp_path):
+        found = read_recipe(path)
+        for given in (found, found.run()):
+            with pytest.raises(ConfigError, match="out is missing: .* pass out=FOLDER"):
+                train(given)
+        with pytest.raises(ConfigError, match="the config of a run has both"):
+            train(found.run(), tmp_path / "run", method="agg-before")
+        first = train(found, tmp_path / "run", method="agg-before", seed=4)
+        assert train(found.run("agg-before", 4), tmp_path / "run", False) == first
 
 
 def command(run, folder, *more):

@@ -68,15 +68,18 @@ def file_hash(path: str | os.PathLike[str]) -> str:
 
 
 @contextlib.contextmanager
-def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """Lock a folder for one process, until the process ends in any way. Windows has no such locks."""
+def locked(folder: str | os.PathLike[str], wait: bool = False) -> Iterator[None]:
+    """Lock a folder for one process, until the process ends in any way. Windows has no such locks.
+
+    A second process gets an error or, with `wait`, waits until the folder is free.
+    """
     path = Path(folder) / LOCK
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         try:
             import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except ImportError:
             pass
         except OSError:

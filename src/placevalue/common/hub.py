@@ -162,16 +162,6 @@ def _class_of(config: PreTrainedConfig) -> Any:
     return named if known else transformers.AutoModel
 
 
-def count_parameters(config: PreTrainedConfig) -> int:
-    """How many parameters a model of this shape has, without allocating them."""
-    import torch
-
-    kind = _class_of(config)
-    with torch.device("meta"):
-        model = kind(config) if hasattr(kind, "forward") else kind.from_config(config)
-    return sum(weight.numel() for weight in model.parameters())
-
-
 def is_encoder_decoder(name_or_path: str) -> bool | None:
     """Whether a model is an encoder-decoder, by its config on disk; None if there is none."""
     from transformers import AutoConfig

@@ -18,7 +18,7 @@ encoding tokenizer.encoding, batches tokenizer.collate, inspection tokenizer.ins
 adapters modeling.peft_support, integration modeling.attach, checkpoints modeling.checkpoints,
 losses loss.aggregation_loss, trainers loss.trainers, metrics evaluation.metrics, intervals evaluation.statistics,
 surveys evaluation.number_space, methods experiments.methods, recipes experiments.recipe,
-training experiments.train, assignments experiments.prompts, generation experiments.predict,
+training experiments.train, assignments experiments.predict, generation experiments.predict,
 sweeps experiments.sweep, outcomes reports.results, comparisons reports.summary, tables reports.tables,
 reporting reports.page, figures reports.figures
 """

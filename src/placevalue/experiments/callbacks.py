@@ -1,4 +1,4 @@
-"""What happens beside the steps of a run: the time it has taken, how far it is, and logs for TensorBoard."""
+"""Callbacks of training: time and NaN checks, progress, TensorBoard."""
 
 import math
 import time
@@ -11,23 +11,24 @@ from transformers import TrainerCallback
 from placevalue.common.errors import DivergedError, TrainingError
 
 Progress = Callable[[int, int], object]
-"""Called with how many steps are done, and how many there are."""
+"""Called with the number of steps done, and of all steps."""
 
 
 class Clock(TrainerCallback):
-    """Notes in each logged row how long the run has taken, before a resume too; ends a run whose loss is nan."""
+    """Adds the run's seconds, time before a resume included, to logged rows; reports steps; stops at a NaN loss."""
 
-    def __init__(self) -> None:
+    def __init__(self, progress: Progress | None = None) -> None:
+        self.progress = progress
         self.before = 0.0
         self.began = time.monotonic()
 
     def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:  # type: ignore[override]
-        """Take up where the last logged row of a resumed run stands."""
+        """Start from the last logged row of a resumed run."""
         self.before = max((row.get("seconds", 0.0) for row in state.log_history), default=0.0)
         self.began = time.monotonic()
 
     def on_log(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:  # type: ignore[override]
-        """Note it, and end a run from which nothing can come."""
+        """Add the seconds and check the loss."""
         row = state.log_history[-1]
         row["seconds"] = round(self.before + time.monotonic() - self.began, 3)
         if math.isnan(row.get("loss", row.get("train_loss", 0.0))):  # the last steps may come after the last row
@@ -36,20 +37,14 @@ class Clock(TrainerCallback):
                 "training.warmup_steps, or training.precision=float32"
             )
 
-
-class Told(TrainerCallback):
-    """Tells somebody how far the run is."""
-
-    def __init__(self, progress: Progress) -> None:
-        self.progress = progress
-
     def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:  # type: ignore[override]
-        """Tell it."""
-        self.progress(state.global_step, state.max_steps)
+        """Report the step."""
+        if self.progress is not None:
+            self.progress(state.global_step, state.max_steps)
 
 
 def tensorboard(folder: Path) -> list[TrainerCallback]:
-    """Logs for TensorBoard."""
+    """The callback that writes logs for TensorBoard."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

@@ -1,8 +1,8 @@
-"""A checkpoint that answers: what it says of itself before it is loaded, and from batches of questions to texts.
+"""Read and load a checkpoint, and generate answers to batches of questions.
 
-A checkpoint is a run of `placevalue train`, one of its checkpoints, whatever `save_pretrained`, Trainer or PEFT wrote,
-or any model with a tokenizer of its own. All of them answer in the same way: nothing that a checkpoint's own
-generation config asks for (sampling, penalties, forced tokens, least lengths) is done, only its end tokens are kept.
+A checkpoint is a run of `placevalue train`, one of its checkpoints, a folder that `save_pretrained`, Trainer or PEFT
+wrote, or any model with its tokenizer. All of them answer in the same way: a checkpoint's own generation config
+(sampling, penalties, forced tokens, minimum lengths) is ignored, except its end tokens.
 """
 
 import os
@@ -20,6 +20,7 @@ from placevalue.common.errors import CheckpointError, ModelError
 from placevalue.common.files import read_json
 from placevalue.common.hub import load_config, load_model, load_tokenizer, resolve_model, weights_hash
 from placevalue.common.records import TrainRecord, read_record
+from placevalue.experiments.recipe import GenerationConfig as Generation
 from placevalue.experiments.run_folder import CHECKPOINTS, CONFIG, RECORD, TRAINED_ON
 from placevalue.modeling.attach import base_model
 from placevalue.modeling.checkpoints import from_pretrained, load_number_tokenizer
@@ -30,59 +31,53 @@ _ADAPTER = "adapter_config.json"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint says of itself; its weights are not loaded yet."""
+    """Everything about a checkpoint except its weights."""
 
     name: str
-    """For records: a hub name, or the last part of a folder's."""
+    """A hub name, or the name of the folder."""
     source: str
-    """What `from_pretrained` takes."""
+    """The argument for `from_pretrained`."""
     base: str | None
-    """The model that an adapter stands on; none where it is a whole model."""
+    """The base model of an adapter; None for a whole model."""
     config: Any
-    """The model's own config."""
     tokenizer: PreTrainedTokenizerBase
     train: TrainRecord | None
     run: dict[str, Any]
-    """The config of its run of `placevalue train`; empty where there was none."""
+    """The config of its run of `placevalue train`; empty for other models."""
 
     @property
     def trained_on(self) -> tuple[str, ...]:
-        """The corpora behind the weights, as far as anybody noted them."""
+        """The corpora that the weights were trained on, as far as recorded."""
         recorded = () if self.train is None else self.train.trained_on
         return tuple(dict.fromkeys([*getattr(self.config, TRAINED_ON, ()), *recorded]))
 
     @property
     def plain(self) -> bool:
-        """Whether the tokenizer writes numbers in a way of its own."""
+        """Whether the tokenizer is the model's own, not a number tokenizer."""
         return not is_number_tokenizer(self.tokenizer)
 
     @property
     def encoder_decoder(self) -> bool:
-        """Which kind of model it is."""
+        """Whether the model is an encoder-decoder."""
         return bool(self.config.is_encoder_decoder)
 
     def weights(self) -> str | None:
-        """The sha256 of weights and tokenizer; for a hub's model its commit, where it is known."""
+        """The sha256 of weights and tokenizer; of a hub model its commit, if known."""
         commit: str | None = getattr(self.config, "_commit_hash", None)
         return weights_hash(self.source) if Path(self.source).is_dir() else commit
 
 
 def read_checkpoint(name_or_path: str | os.PathLike[str]) -> Checkpoint:
-    """Everything about a checkpoint but its weights.
-
-    Example:
-        >>> read_checkpoint("runs/quick/digits-42").trained_on  # doctest: +SKIP
-        ('fermat-templates',)
-    """
+    """Read everything about a checkpoint except its weights."""
     source = resolve_model(name_or_path)
     folder = Path(source)
     base = None
     if (folder / _ADAPTER).is_file():
         base = read_json(folder / _ADAPTER).get("base_model_name_or_path")
         if not base:
-            raise CheckpointError(f"{folder / _ADAPTER} does not name its base model")
+            raise CheckpointError(f"{folder / _ADAPTER} does not name its base model: add base_model_name_or_path")
     elif (folder / CHECKPOINTS).is_dir() and not (folder / "config.json").is_file():
-        raise CheckpointError(f"{folder} holds a run that is not finished: finish it, or name one of its {CHECKPOINTS}")
+        raise CheckpointError(f"{folder} holds an unfinished run: finish it, or give one of its {CHECKPOINTS}")
     name = folder.resolve().name if folder.is_dir() else source
     home = folder.parent.parent if folder.parent.name == CHECKPOINTS else folder
     train = read_record(home / RECORD, TrainRecord) if (home / RECORD).is_file() else None
@@ -92,18 +87,17 @@ def read_checkpoint(name_or_path: str | os.PathLike[str]) -> Checkpoint:
 
 
 def _tokenizer(source: str, base: str | None) -> PreTrainedTokenizerBase:
-    """The tokenizer of a checkpoint: a number tokenizer as it was saved, any other as `AutoTokenizer` has it."""
+    """The tokenizer of a checkpoint, or else of its base model."""
     settings = Path(source) / "tokenizer_config.json"
     if settings.is_file() and SETTINGS in read_json(settings):
         return load_number_tokenizer(source)
-    bare = base is not None and not settings.is_file()
-    tokenizer = load_tokenizer(base if bare and base else source)
+    tokenizer = load_tokenizer(source if base is None or settings.is_file() else base)
     return load_number_tokenizer(source) if is_number_tokenizer(tokenizer) else tokenizer
 
 
 @dataclass(frozen=True)
 class Answerer:
-    """A loaded model with its tokenizer, and how it is to answer."""
+    """A loaded model with its tokenizer and generation settings."""
 
     model: Any
     tokenizer: PreTrainedTokenizerBase
@@ -113,7 +107,7 @@ class Answerer:
     """The ids that end an answer, `(stops,)`."""
 
     def answer(self, questions: Sequence[Sequence[int]]) -> list[str]:
-        """Texts for a batch of questions, given as ids: without special tokens, markers and spaces around them."""
+        """The answers to a batch of encoded questions, without special tokens, markers and surrounding spaces."""
         ids, mask = self._pad(questions)
         with torch.inference_mode():
             made = self.model.generate(input_ids=ids, attention_mask=mask, generation_config=self.settings)
@@ -125,7 +119,7 @@ class Answerer:
         return [text.strip() for text in texts]
 
     def _pad(self, questions: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-        """Ids and mask `(batch, length)`, padded on the right for an encoder and on the left for a decoder."""
+        """Ids and mask `(batch, length)`, padded on the right for an encoder, on the left for a decoder."""
         side = "right" if self.encoder_decoder else "left"
         rows = [torch.tensor(question) for question in questions]
         ids = pad_sequence(rows, True, float(self.settings.pad_token_id), side)
@@ -134,9 +128,9 @@ class Answerer:
         return ids.to(self.stops.device), mask.to(self.stops.device)
 
 
-def load_answerer(checkpoint: Checkpoint, beams: int, max_answer: int, precision: str, device: str) -> Answerer:
-    """Load a checkpoint's model, in the precision and on the device named, ready to answer."""
-    options = {"dtype": getattr(torch, precision)}
+def load_answerer(checkpoint: Checkpoint, generation: Generation, max_answer: int, device: str) -> Answerer:
+    """Load the model of a checkpoint, ready to answer."""
+    options = {"dtype": getattr(torch, generation.precision)}
     model: Any
     if not checkpoint.plain:
         model, _ = from_pretrained(checkpoint.source, checkpoint.tokenizer, **options)
@@ -149,16 +143,16 @@ def load_answerer(checkpoint: Checkpoint, beams: int, max_answer: int, precision
     model = model.to(device).eval()
     kind = type(base_model(model))
     if not kind.can_generate():
-        raise ModelError(f"{checkpoint.name} is a {kind.__name__}, which writes no answers: give one that does")
-    settings = make_settings(model, checkpoint.tokenizer, beams, max_answer)
-    # What is absent from the settings `generate` would take from the model's own; inside PEFT there are two of them.
+        raise ModelError(f"{checkpoint.name} is a {kind.__name__}, which generates no text: give a model that does")
+    settings = make_settings(model, checkpoint.tokenizer, generation.beams, max_answer)
+    # `generate` fills gaps in the settings from the model's own, so replace those; PEFT models have two of them.
     model.generation_config = base_model(model).generation_config = settings
     stops = torch.tensor(settings.eos_token_id, device=device)
     return Answerer(model, checkpoint.tokenizer, checkpoint.encoder_decoder, settings, stops)
 
 
 def make_settings(model: Any, tokenizer: PreTrainedTokenizerBase, beams: int, max_answer: int) -> GenerationConfig:
-    """Greedy or beam search and nothing else, with the ids that the model begins and ends with."""
+    """Greedy or beam search and nothing else, with the special ids of the model."""
 
     def known(name: str) -> Any:
         own = getattr(model.generation_config, name, None)

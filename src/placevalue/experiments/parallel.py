@@ -1,4 +1,4 @@
-"""Several pieces of work at once, each in a process of its own, on one device; what they print goes to logs."""
+"""Several runs at once on one device, each in its own process with its output in a log."""
 
 import multiprocessing
 import os
@@ -6,76 +6,70 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 Work = Callable[..., str | None]
-"""Does one piece of work, given as its argument and `tell=`; returns why it failed, where it did."""
+"""Called with a piece of work and `progress=`; returns None, or why it failed."""
 _DIED = "its process died; out of memory?"
 
 
-@dataclass
-class _Worker:
-    """A process, the pipe to it, and the name of what it is doing."""
-
-    process: Any
-    pipe: Connection
-    name: str
-
-
 def run_at_once(
-    work: Work, pieces: Mapping[str, Any], jobs: int, logs: Path, tell: Callable[..., object]
+    work: Work, pieces: Mapping[str, Any], jobs: int, logs: Path, progress: Callable[..., object]
 ) -> dict[str, str]:
-    """Do pieces of work, `jobs` at a time; why those failed that did, by name.
+    """Do pieces of work, `jobs` at a time; returns why pieces failed, by name.
 
-    A process that dies takes its own piece with it and no other. Workers end when this process does, however it ends.
-    On a CPU they share its cores.
+    If a process dies, only its own piece fails. Workers end with this process, however it ends. On a CPU they share its
+    cores.
     """
     waiting = list(pieces.items())
-    workers: list[_Worker] = []
+    workers: dict[Connection, Any] = {}
+    names: dict[Connection, str] = {}
     failures: dict[str, str] = {}
-    threads = max(1, (os.cpu_count() or 1) // jobs)
+
+    def give_work(pipe: Connection) -> None:
+        names[pipe], piece = waiting.pop(0)
+        pipe.send((names[pipe], piece))
+
     try:
         while waiting or workers:
             while waiting and len(workers) < jobs:
-                workers.append(_start(work, *waiting.pop(0), logs, threads))
-            ready = wait([worker.pipe for worker in workers])
-            for worker in [each for each in workers if each.pipe in ready]:
+                pipe, process = _start(work, logs, max(1, (os.cpu_count() or 1) // jobs))
+                workers[pipe] = process
+                give_work(pipe)
+            for pipe in [each for each in wait(list(workers)) if isinstance(each, Connection)]:
                 try:
-                    kind, told = worker.pipe.recv()
+                    kind, sent = pipe.recv()
                 except EOFError:
-                    kind, told = "done", _DIED
-                if kind == "told":
-                    tell(*told)
+                    kind, sent = "done", _DIED
+                if kind == "progress":
+                    progress(*sent)
                     continue
-                if told is not None:
-                    failures[worker.name] = told
-                if told == _DIED or not waiting:
-                    worker.pipe.close()
-                    workers.remove(worker)
+                if sent is not None:
+                    failures[names[pipe]] = sent
+                if sent == _DIED or not waiting:
+                    pipe.close()
+                    del workers[pipe]
                 else:
-                    worker.name, piece = waiting.pop(0)
-                    worker.pipe.send((worker.name, piece))
+                    give_work(pipe)
     finally:
-        for worker in workers:
-            worker.process.terminate()
+        for process in workers.values():
+            process.terminate()
     return failures
 
 
-def _start(work: Work, name: str, piece: Any, logs: Path, threads: int) -> _Worker:
+def _start(work: Work, logs: Path, threads: int) -> tuple[Connection, Any]:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, work, logs, threads), daemon=True)
     process.start()
     theirs.close()
-    ours.send((name, piece))
-    return _Worker(process, ours, name)
+    return ours, process
 
 
 def _serve(pipe: Connection, work: Work, logs: Path, threads: int) -> None:
-    """Do one piece after the other, until the pipe is closed."""
+    """Do one piece of work after the other, until the pipe is closed."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if "OMP_NUM_THREADS" not in os.environ:
         import torch
@@ -87,7 +81,7 @@ def _serve(pipe: Connection, work: Work, logs: Path, threads: int) -> None:
         except EOFError:
             return
         with _printed_to(logs / f"{name}.log"):
-            why = work(piece, tell=lambda *event: pipe.send(("told", event)))
+            why = work(piece, progress=lambda *event: pipe.send(("progress", event)))
         pipe.send(("done", why))
 
 
@@ -100,7 +94,7 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _printed_to(path: Path) -> Iterator[None]:
-    """Send what this process prints to the end of a file, whatever below Python prints included."""
+    """Append the output of this process to a file, output from C libraries included."""
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = [os.dup(number) for number in (1, 2)]
     with path.open("a") as file:

@@ -1,4 +1,4 @@
-"""How torch computes while a run trains: the same from run to run, and rounded as the recipe says."""
+"""Determinism and rounding of torch during training."""
 
 import os
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ import torch
 
 @contextmanager
 def repeatable(wanted: bool) -> Iterator[None]:
-    """A context in which torch refuses what gives other results from run to run."""
+    """A context in which torch refuses operations whose results vary from run to run."""
     before, warned = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     guard: Any = torch.utils.deterministic
     filled = guard.fill_uninitialized_memory
     if wanted:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
-        guard.fill_uninitialized_memory = False  # against reading what nobody wrote; costly
+        guard.fill_uninitialized_memory = False  # it guards against reading uninitialised memory, and is slow
     try:
         yield
     finally:
@@ -27,10 +27,10 @@ def repeatable(wanted: bool) -> Iterator[None]:
 
 @contextmanager
 def rounding(precision: str) -> Iterator[None]:
-    """A context in which CUDA devices round what they multiply where that is wanted, and only there."""
+    """A context in which CUDA devices multiply in TF32 if `precision` is tf32, and in float32 otherwise."""
     try:
         before = torch.get_float32_matmul_precision()
-    except RuntimeError:  # set by torch's newer switches, as Trainer does where it compiles; these have no such word
+    except RuntimeError:  # set through torch's newer switches, which this function cannot read
         before = "highest"
     torch.set_float32_matmul_precision("high" if precision == "tf32" and torch.cuda.is_available() else "highest")
     try:

@@ -1,13 +1,17 @@
-"""A checkpoint and problems to a folder of predictions, `predictions.jsonl` and its record, for `evaluate`.
+"""predict(): a checkpoint and problems to a folder with `predictions.jsonl` and its record.
 
-Questions are encoded as in training, sorted by length and answered in batches. Each finished batch is kept at once, so
-that a run that was stopped goes on where it stood and ends with the predictions it would have had.
+Questions are encoded as in training, sorted by length and answered in batches. Each finished batch is written at once,
+so an interrupted run continues where it stopped and ends with the same predictions.
 """
 
+import contextlib
 import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +26,25 @@ from placevalue.common.records import (
     Prediction,
     PredictionRecord,
     provenance,
+    record_hash,
     write_predictions,
     write_record,
 )
 from placevalue.common.validation import find_differences
-from placevalue.data import data_sources
+from placevalue.data import Problem, data_sources, load_data
+from placevalue.data.corpora import expand_data
+from placevalue.data.leakage import Leakage, check_leakage
+from placevalue.data.problem import checksum
 from placevalue.evaluation.scoring import load_predictions
-from placevalue.experiments.generator import Answerer, load_answerer
-from placevalue.experiments.prompts import Assignment, assign_problems
-from placevalue.experiments.recipe import GenerationConfig
+from placevalue.experiments.generator import Answerer, Checkpoint, load_answerer, read_checkpoint
+from placevalue.experiments.recipe import GenerationConfig, Precision, TrainingConfig
+from placevalue.tokenizer.encoding import answer_lengths, encode_and_cut
 
 PARTIAL = "predictions.partial.jsonl"
+COUNTS = ("problems", "cut_questions", "unreachable_answers")
+DEFAULT = GenerationConfig()
 Progress = Callable[[int, int], object]
-"""Called with how many problems are answered, and how many there are."""
+"""Called with the number of problems answered, and of all problems."""
 
 
 def predict(
@@ -42,65 +52,159 @@ def predict(
     data: Sequence[str],
     out: str | os.PathLike[str],
     *,
-    beams: int = GenerationConfig.beams,
-    batch_size: int = GenerationConfig.batch_size,
+    beams: int = DEFAULT.beams,
+    batch_size: int = DEFAULT.batch_size,
+    precision: Precision = DEFAULT.precision,
     max_question: int | None = None,
     max_answer: int | None = None,
-    precision: str = GenerationConfig.precision,
     device: str | None = None,
     allow_leakage: bool = False,
     progress: Progress | None = None,
 ) -> PredictionRecord:
-    """Answer problems with a checkpoint, and return the record that now stands in the folder beside the predictions.
+    """Answer problems with a checkpoint, write predictions and their record to a folder, and return the record.
 
-    A folder that holds the same run is left as it is, or taken up where it was stopped; one that holds another is
-    refused with what differs.
+    If the folder holds the same run, predict() returns its record, or continues it if it was interrupted. A folder that
+    holds another run is refused with a list of the differences.
 
     Args:
         checkpoint: A run of `placevalue train` or one of its checkpoints, any folder with a model and its tokenizer,
             a hub name, or a name that `placevalue fetch` knows.
-        data: What `load_data` takes, and `SHORTHANDS`: `mawps:test`, `fermat`, `mine.jsonl`.
+        data: Names that `load_data` takes, or `fermat` and `fermat-all`: `mawps:test`, `fermat`, `mine.jsonl`.
         out: The folder for `predictions.jsonl` and `prediction.json`.
         beams: Beams of the search; 1 is greedy.
-        batch_size: Problems at a time.
-        max_question: Questions are cut at this many tokens; by default as in training, else 128.
-        max_answer: Answers have at most this many, their end included; by default as in training, else 16.
-        precision: What is computed in: float32, bfloat16 or float16.
-        device: As torch names it; by default `cuda` where there is one.
-        allow_leakage: Answer problems that the model has seen, and say so in the record.
+        batch_size: Problems per batch.
+        precision: The data type of the weights: float32, bfloat16 or float16.
+        max_question: Cut questions at this many tokens. Default: as in training, else 128.
+        max_answer: Longest answer in tokens, its end token included. Default: as in training, else 16.
+        device: As torch names it. Default: `cuda` if available.
+        allow_leakage: Also answer problems that the model was trained on; the record says so.
         progress: Called after each batch.
 
     Example:
         >>> predict("runs/digits-42", ["mawps:test", "fermat"], "runs/digits-42/predictions")  # doctest: +SKIP
     """
-    assignment = assign_problems(
-        checkpoint,
-        data,
-        beams=beams,
-        batch_size=batch_size,
-        max_question=max_question,
-        max_answer=max_answer,
-        precision=precision,
-        allow_leakage=allow_leakage,
-    )
+    generation = GenerationConfig(beams, batch_size, precision)
+    assignment = assign_problems(checkpoint, data, generation, max_question, max_answer, allow_leakage)
     return answer_problems(assignment, out, device, progress)
 
 
-generate = predict  # what it was called first
+generate = predict  # its former name
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A checkpoint and the problems it will answer, encoded; the model is not loaded yet."""
+
+    checkpoint: Checkpoint
+    generation: GenerationConfig
+    max_question: int
+    max_answer: int
+    sets: dict[str, list[Problem]]
+    """The problems, by the name of their set."""
+    questions: list[list[int]]
+    """The ids of every question, in the order of the data."""
+    cut: list[bool]
+    """Whether a question was longer than `max_question`."""
+    reachable: list[bool]
+    """Whether an answer fits into `max_answer` tokens."""
+    leakage: Leakage
+
+    @cached_property
+    def batches(self) -> list[list[int]]:
+        """The indices of the problems in each batch, longest first, so that running out of memory happens early."""
+        order = sorted(range(len(self.questions)), key=lambda index: -len(self.questions[index]))
+        size = self.generation.batch_size
+        return [order[first : first + size] for first in range(0, len(order), size)]
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """`COUNTS` over all sets, then of each set: `cut_questions:mawps:test`."""
+        slices = {"": slice(None)}
+        first = 0
+        for name, problems in self.sets.items():
+            slices[f":{name}"] = slice(first, first := first + len(problems))
+        found: dict[str, int] = {}
+        for suffix, rows in slices.items():
+            cut, reachable = self.cut[rows], self.reachable[rows]
+            values = len(cut), sum(cut), reachable.count(False)
+            found |= {count + suffix: value for count, value in zip(COUNTS, values, strict=True)}
+        return found
+
+    @cached_property
+    def links(self) -> dict[str, Any]:
+        """What the record says of model, data and settings; two runs with equal links are the same run."""
+        checkpoint = self.checkpoint
+        return {
+            "train": None if checkpoint.train is None else record_hash(checkpoint.train),
+            "model": checkpoint.run.get("model", checkpoint.name),
+            "method": checkpoint.run.get("method"),
+            "seed": checkpoint.run.get("seed"),
+            "data": {name: checksum(problems) for name, problems in self.sets.items()},
+            "config": {
+                "checkpoint": checkpoint.name,
+                "weights": checkpoint.weights(),
+                "max_question": self.max_question,
+                "max_answer": self.max_answer,
+                **asdict(self.generation),
+            },
+        }
+
+
+def assign_problems(
+    checkpoint: str | os.PathLike[str],
+    data: Sequence[str],
+    generation: GenerationConfig = DEFAULT,
+    max_question: int | None = None,
+    max_answer: int | None = None,
+    allow_leakage: bool = False,
+) -> Assignment:
+    """Read a checkpoint, load and encode the problems: everything that predict() does before it loads the model."""
+    lengths = {"max_question": max_question, "max_answer": max_answer}
+    wrong = {name: value for name, value in lengths.items() if value is not None and value < 1}
+    if wrong:
+        raise ConfigError("; ".join(f"{name}={value}: expected at least 1" for name, value in wrong.items()))
+    specs = expand_data(data)
+    found = read_checkpoint(checkpoint)
+    sources = [source for spec in specs for source in data_sources(spec)]
+    leakage = check_leakage(found.trained_on, sources, allow_leakage)
+    trained = found.run.get("training", {})
+    longest_question, longest_answer = (
+        given or trained.get(name) or getattr(TrainingConfig, name) for name, given in lengths.items()
+    )
+    sets = {spec: load_data(spec) for spec in specs}
+    for (one, first), (other, second) in combinations(sets.items(), 2):
+        if shared := {each.id for each in first} & {each.id for each in second}:
+            raise DataError(f"the problem {min(shared)!r} is in both {one} and {other}: predict them into two folders")
+    problems = [problem for each in sets.values() for problem in each]
+    tokenizer, plain, kind = found.tokenizer, found.plain, found.encoder_decoder
+    questions, cut = encode_and_cut(
+        tokenizer, [each.question for each in problems], kind, longest_question, plain=plain
+    )
+    answers = answer_lengths(tokenizer, [each.answer for each in problems], encoder_decoder=kind, plain=plain)
+    return Assignment(
+        checkpoint=found,
+        generation=generation,
+        max_question=longest_question,
+        max_answer=longest_answer,
+        sets=sets,
+        questions=[each["input_ids"] for each in questions],
+        cut=cut,
+        reachable=[length <= longest_answer for length in answers],
+        leakage=leakage,
+    )
 
 
 def answer_problems(
     assignment: Assignment, out: str | os.PathLike[str], device: str | None = None, progress: Progress | None = None
 ) -> PredictionRecord:
-    """Do what was assigned; see `predict`."""
+    """Load the model, answer the assigned problems, and write predictions and record; see `predict`."""
     out = Path(out)
-    if (finished := _finished(assignment, out)) is not None:
-        return finished
+    if (out / PREDICTION_RECORD).exists():
+        return _finished_record(assignment, out)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     partial = Partial(out / PARTIAL, assignment)
     began = time.monotonic()
-    config = assignment.config
-    answerer = load_answerer(assignment.checkpoint, config["beams"], config["max_answer"], config["precision"], device)
+    answerer = load_answerer(assignment.checkpoint, assignment.generation, assignment.max_answer, device)
     loaded = time.monotonic()
     _answer_batches(assignment, answerer, partial, progress or (lambda _done, _all: None))
     file_sha256 = write_predictions(_predictions(assignment, partial), out / PREDICTIONS)
@@ -119,27 +223,12 @@ def answer_problems(
     return record
 
 
-def _finished(assignment: Assignment, out: Path) -> PredictionRecord | None:
-    if not (out / PREDICTION_RECORD).exists():
-        return None
+def _finished_record(assignment: Assignment, out: Path) -> PredictionRecord:
     record = load_predictions(out).record
     assert record is not None
     _refuse_other({name: getattr(record, name) for name in assignment.links}, assignment, out / PREDICTION_RECORD)
     (out / PARTIAL).unlink(missing_ok=True)
     return record
-
-
-def read_links(out: Path) -> dict[str, Any] | None:
-    """What the answers in a folder are of, finished or not, as `Assignment.links` has it; none where there are none."""
-    if (out / PREDICTION_RECORD).exists():
-        record = load_predictions(out).record
-        assert record is not None
-        return {"train": record.train, "data": record.data, "config": record.config}
-    if not (out / PARTIAL).exists():
-        return None
-    with (out / PARTIAL).open(encoding="utf-8") as file:
-        found: dict[str, Any] = json.loads(file.readline())["run"]
-    return found
 
 
 def _refuse_other(found: dict[str, Any], assignment: Assignment, path: Path) -> None:
@@ -148,7 +237,7 @@ def _refuse_other(found: dict[str, Any], assignment: Assignment, path: Path) -> 
 
 
 class Partial:
-    """The finished batches of a run, a line each below one that says which run it is."""
+    """The finished batches of a run: a file with one line that identifies the run, then one line per batch."""
 
     def __init__(self, path: Path, assignment: Assignment) -> None:
         self.path = path
@@ -159,16 +248,13 @@ class Partial:
         write_whole(path, "".join(line + "\n" for line in [header, *lines]))
 
     def _read(self, assignment: Assignment) -> list[str]:
-        """Take up what is there, up to a line that was not written to its end."""
+        """The lines of the finished batches, up to one that was cut off."""
         lines: list[str] = []
         header, *batches = self.path.read_bytes().split(b"\n")[:-1] or [b""]
-        for line in batches:
-            try:
-                values = json.loads(line)
-            except ValueError:
-                break
-            self._keep(values)
-            lines.append(line.decode())
+        with contextlib.suppress(ValueError):
+            for line in batches:
+                self._keep(json.loads(line))
+                lines.append(line.decode())
         if lines:
             _refuse_other(json.loads(header)["run"], assignment, self.path)
         return lines
@@ -196,16 +282,15 @@ def _answer_batches(assignment: Assignment, answerer: Answerer, partial: Partial
         try:
             texts = answerer.answer([assignment.questions[index] for index in batch])
         except torch.OutOfMemoryError as error:
-            raise ConfigError(
-                f"batch_size={assignment.config['batch_size']} does not fit into memory: {error}"
-            ) from None
+            size = assignment.generation.batch_size
+            raise ConfigError(f"batch_size={size} does not fit into memory, use a smaller one: {error}") from None
         partial.add(number, texts, time.monotonic() - began)
         done += len(batch)
         progress(done, total)
 
 
 def _predictions(assignment: Assignment, partial: Partial) -> list[Prediction]:
-    """The rows in the data's order. FERMAT's questions are left out: they are kept apart from their answers."""
+    """The rows in the order of the data. FERMAT's questions are left out, to keep them apart from their answers."""
     texts = {
         index: text
         for number, batch in enumerate(assignment.batches)
@@ -213,12 +298,25 @@ def _predictions(assignment: Assignment, partial: Partial) -> list[Prediction]:
     }
     rows: list[Prediction] = []
     for name, problems in assignment.sets.items():
-        apart = any(source.startswith("fermat") for source in data_sources(name))
+        fermat = any(source.startswith("fermat") for source in data_sources(name))
         for problem in problems:
             index = len(rows)
-            question = None if apart else problem.question
+            question = None if fermat else problem.question
             reachable = assignment.reachable[index]
             rows.append(
                 Prediction(problem.id, problem.answer, texts[index], name, question, problem.operation, reachable)
             )
     return rows
+
+
+def read_links(out: Path) -> dict[str, Any] | None:
+    """The links of the predictions in a folder, finished or not, as in `Assignment.links`; None if there are none."""
+    if (out / PREDICTION_RECORD).exists():
+        record = load_predictions(out).record
+        assert record is not None
+        return {"train": record.train, "data": record.data, "config": record.config}
+    if not (out / PARTIAL).exists():
+        return None
+    with (out / PARTIAL).open(encoding="utf-8") as file:
+        found: dict[str, Any] = json.loads(file.readline())["run"]
+    return found

@@ -1,4 +1,4 @@
-"""Run configs: frozen dataclasses, read from YAML with dotted overrides; every fault is reported at once."""
+"""Recipes and run configs: frozen dataclasses, read from YAML with dotted overrides; faults are reported together."""
 
 import ast
 import inspect
@@ -11,21 +11,22 @@ from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
 from placevalue.common.errors import ConfigError
-from placevalue.common.validation import build, find_faults
+from placevalue.common.validation import build, find_faults, plain
 from placevalue.experiments.methods import METHODS
 from placevalue.numbers.config import Decimals, Markers
 
 CE_WEIGHT = "training.ce_weight"
+Precision = Literal["float32", "bfloat16", "float16"]
 
 
 @dataclass(frozen=True)
 class DataConfig:
-    """What is trained and tested on, each as `load_data` takes it: `mawps:train`, `fermat:Original`, a file."""
+    """The data sets, each by a name that `load_data` takes: `mawps:train`, `fermat:Original`, a file."""
 
     train: str
     """The problems to train on."""
     dev: str | None = None
-    """The problems to choose a checkpoint, and everything else that is chosen, by."""
+    """The problems to choose checkpoints and settings by."""
     test: tuple[str, ...] = ()
     """The problems to score on."""
 
@@ -39,9 +40,9 @@ class NumberSettings:
     ignore: str | None = None
     """A regular expression for text that is left alone."""
     decimals: Decimals = "places"
-    """How digits behind the point count."""
+    """How digits after the point count."""
     markers: Markers = "drawn"
-    """How the markers' new rows start: `drawn` as the embeddings lie, or `mean`, near their mean."""
+    """How the markers' new rows start: `drawn` from the embeddings' distribution, or near their `mean`."""
 
 
 @dataclass(frozen=True)
@@ -55,47 +56,47 @@ class TrainingConfig:
     max_steps: int | None = None
     """Stop after this many steps, whatever `epochs` says."""
     batch_size: int = 32
-    """Problems in a step, on each device."""
+    """Problems per batch, on each device."""
     accumulation: int = 1
-    """Batches that make one step."""
+    """Batches per step."""
     optimizer: str = "adamw_torch_fused"
-    """As Trainer names it."""
+    """The optimizer, as Trainer names it."""
     schedule: str = "linear"
-    """How the learning rate falls after the warm-up, as Trainer names it."""
+    """The learning rate schedule after the warm-up, as Trainer names it."""
     weight_decay: float = 0.005
-    """The decay of AdamW."""
+    """The weight decay of AdamW."""
     warmup_steps: int = 100
     """Steps in which the learning rate rises."""
     max_gradient: float = 1.0
-    """Gradients are clipped to this norm; 0 leaves them."""
+    """Clip gradients to this norm; 0 does not clip."""
     max_question: int = 128
-    """Questions are cut at this many tokens."""
+    """Cut questions at this many tokens."""
     max_answer: int = 16
-    """Answers are cut at this many tokens."""
+    """Cut answers at this many tokens."""
     ce_weight: float = 0.6
-    """The share of cross-entropy where a method has an auxiliary loss: the paper's lambda."""
+    """The share of cross-entropy in the loss of a method with an auxiliary loss: the paper's lambda."""
     precision: Literal["float32", "tf32", "bfloat16", "float16"] = "float32"
-    """What is computed in; weights stay float32. `tf32` rounds what CUDA devices multiply; elsewhere it is float32."""
+    """The precision of computation; weights stay float32. `tf32` is faster on CUDA devices and float32 elsewhere."""
     select: Literal["last", "dev-loss", "dev-accuracy"] = "last"
-    """Which checkpoint is kept: the last, or the best on `data.dev`."""
+    """Which checkpoint to keep: the last, or the best on `data.dev`."""
     checkpoint_every: int = 500
-    """Steps between checkpoints; each evaluates on `data.dev` too."""
+    """Steps between checkpoints, and between evaluations on `data.dev`."""
     keep_checkpoints: int = 2
     """How many checkpoints stay on disk."""
     log_every: int = 10
     """Steps between logged losses."""
     deterministic: bool = True
-    """Refuse what gives other results from run to run on the same machine; costs some speed on accelerators."""
+    """Refuse operations whose results vary from run to run; costs some speed on accelerators."""
     compile: bool = False
     """Compile the model's forward and backward pass."""
     workers: int = 0
-    """Processes that make batches ready while the model computes; 0 makes them in between."""
+    """Processes that prepare batches; 0 prepares them in the training process."""
     group_by_length: bool = False
-    """Put problems of like length into a batch: less is padded, and a step is faster."""
+    """Put problems of similar length into a batch: less padding, faster steps."""
     gradient_checkpointing: bool = False
     """Save memory by computing activations twice."""
     tensorboard: bool = False
-    """Write logs for TensorBoard too."""
+    """Also write logs for TensorBoard."""
 
     def __post_init__(self) -> None:
         positive = ("learning_rate", "epochs", "batch_size", "accumulation", "max_question", "max_answer")
@@ -112,17 +113,16 @@ class TrainingConfig:
 
 
 def unknown_names(training: TrainingConfig) -> list[str]:
-    """The optimizer and the schedule, if Trainer does not know them; loads transformers, so only runs ask."""
+    """Faults of the optimizer and the schedule; not in `__post_init__`, since it loads transformers."""
     from transformers import SchedulerType
     from transformers.training_args import OptimizerNames
 
-    known = {"optimizer": [each.value for each in OptimizerNames], "schedule": [each.value for each in SchedulerType]}
-    given = {name: getattr(training, name) for name in known}
-    return [
-        f"training.{name}={value!r}: Trainer does not know it, expected one of {', '.join(known[name])}"
-        for name, value in given.items()
-        if value not in known[name]
-    ]
+    faults = []
+    for name, known in (("optimizer", OptimizerNames), ("schedule", SchedulerType)):
+        given, names = getattr(training, name), [each.value for each in known]
+        if given not in names:
+            faults.append(f"training.{name}={given!r}: Trainer does not know it, expected one of {', '.join(names)}")
+    return faults
 
 
 @dataclass(frozen=True)
@@ -132,9 +132,18 @@ class GenerationConfig:
     beams: int = 3
     """Beams of the search; 1 is greedy."""
     batch_size: int = 64
-    """Problems at a time."""
-    precision: Literal["float32", "bfloat16", "float16"] = "float32"
-    """What is computed in."""
+    """Problems per batch."""
+    precision: Precision = "float32"
+    """The data type of the weights."""
+
+    def __post_init__(self) -> None:
+        faults = find_faults(GenerationConfig, vars(self), "generation.") or [
+            f"generation.{name}={value}: expected at least 1"
+            for name, value in (("beams", self.beams), ("batch_size", self.batch_size))
+            if value < 1
+        ]
+        if faults:
+            raise ConfigError("; ".join(faults))
 
 
 @dataclass(frozen=True)
@@ -147,7 +156,7 @@ class TrainConfig:
     method: str = "digits"
     """A name in `METHODS`."""
     seed: int = 42
-    """The seed of the order of the data, of dropout, and of whatever else is drawn."""
+    """The seed of the data's order, of dropout and of everything else that is random."""
     numbers: NumberSettings = field(default_factory=NumberSettings)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
@@ -159,7 +168,7 @@ class TrainConfig:
             raise ConfigError("; ".join(faults))
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values; tests have no part in training and are left out."""
+        """As plain values, without `data.test`, which has no part in training."""
         values = asdict(self)
         del values["data"]["test"]
         return values
@@ -167,17 +176,17 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is compared: one model and data set, several methods and seeds."""
+    """One model and data set, and the methods and seeds to compare."""
 
     model: str
     """A hub name, a folder, `placevalue-tiny`, or a name that `placevalue fetch` knows."""
     data: DataConfig
     methods: tuple[str, ...]
-    """Names in `METHODS`, the one to compare with first."""
+    """Names in `METHODS`, the baseline first."""
     seeds: tuple[int, ...] = (42,)
-    """Each method is trained once with each."""
+    """Each method is trained once with each seed."""
     ce_weights: dict[str, float] = field(default_factory=dict)
-    """The share of cross-entropy of single methods; an override of `training.ce_weight` takes the place of all."""
+    """`training.ce_weight` of single methods; an override of `training.ce_weight` replaces them all."""
     numbers: NumberSettings = field(default_factory=NumberSettings)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     generation: GenerationConfig = field(default_factory=GenerationConfig)
@@ -193,13 +202,16 @@ class Recipe:
             self.run(method)
 
     def run(self, method: str | None = None, seed: int | None = None) -> TrainConfig:
-        """The config of one run; the first method and seed where none is named."""
+        """The config of one run, by default of the first method and seed."""
         method = self.methods[0] if method is None else method
         seed = self.seeds[0] if seed is None else seed
         training = self.training
         if method in self.ce_weights:
             training = replace(training, ce_weight=self.ce_weights[method])
         return TrainConfig(self.model, self.data, method, seed, self.numbers, training)
+
+
+RecipeOrPath = Recipe | str | os.PathLike[str]
 
 
 def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Recipe:
@@ -212,30 +224,39 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
     Example:
         >>> read_recipe("recipes/quick.yaml", ["training.max_steps=20"])  # doctest: +SKIP
     """
-    return make_recipe(read_values(path, overrides), str(path))
-
-
-def read_values(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """The plain values of a YAML file with its overrides, before anything is held against them."""
     import yaml
 
     try:
         values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_loader())
     except FileNotFoundError:
-        raise ConfigError(f"there is no recipe {path}: give the path of a YAML file") from None
+        raise ConfigError(f"the recipe {path} does not exist: give the path of a YAML file") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected keys and values, such as `model: google/flan-t5-base`")
     for override in overrides:
-        _set(values, override)
-    return values
+        key, equals, text = override.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"{override!r}: expected key=value, such as training.learning_rate=1e-5")
+        set_value(values, key, parse_value(text, override))
+    return make_recipe(values, str(path))
+
+
+def load_recipe(recipe: RecipeOrPath) -> Recipe:
+    """The recipe itself, or read from its YAML file."""
+    return recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
+
+
+def default_folder(recipe: object, *parts: str) -> Path:
+    """`runs/RECIPE/...`, where RECIPE is the name of the recipe's file."""
+    if not isinstance(recipe, str | os.PathLike):
+        raise ConfigError("out is missing: only a recipe given as a file has a default folder; pass out=FOLDER")
+    return Path("runs", Path(recipe).stem, *parts)
 
 
 def make_recipe(values: dict[str, Any], source: str = "the recipe") -> Recipe:
-    """A recipe from plain values, all faults reported together."""
-    faults = find_faults(Recipe, values)
-    if faults:
+    """A recipe from plain values; all faults are reported together."""
+    if faults := find_faults(Recipe, values):
         raise ConfigError(f"{source}: {'; '.join(faults)}")
     try:
         recipe: Recipe = build(Recipe, values)
@@ -245,36 +266,27 @@ def make_recipe(values: dict[str, Any], source: str = "the recipe") -> Recipe:
 
 
 def to_yaml(values: dict[str, Any]) -> str:
-    """Plain values as people write them."""
+    """Plain values as YAML, in their order."""
     import yaml
 
-    text: str = yaml.safe_dump(_listed(values), sort_keys=False, allow_unicode=True)
+    text: str = yaml.safe_dump(plain(values), sort_keys=False, allow_unicode=True)
     return text
 
 
-def _listed(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _listed(item) for key, item in value.items()}
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _set(values: dict[str, Any], override: str) -> None:
-    path, equals, text = override.partition("=")
-    if not equals or not path:
-        raise ConfigError(f"{override!r}: expected key=value, such as training.learning_rate=1e-5")
+def set_value(values: dict[str, Any], path: str, value: Any) -> None:
+    """Set a key of a recipe's plain values by its dotted path; `training.ce_weight` replaces all `ce_weights`."""
     if path == CE_WEIGHT:
         values.pop("ce_weights", None)
     *parents, last = path.split(".")
-    place = values
     for parent in parents:
-        place = place.setdefault(parent, {})
-        if not isinstance(place, dict):
-            raise ConfigError(f"{override!r}: {parent} has no keys of its own")
-    place[last] = parse_value(text, override)
+        values = values.setdefault(parent, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"{path}: {parent} is a value and has no keys")
+    values[last] = value
 
 
 def parse_value(text: str, source: str) -> Any:
-    """A value as people write it in a recipe or behind an equals sign; `source` is named where it is none."""
+    """A value as written in a recipe or in an override; an error names its `source`."""
     import yaml
 
     try:
@@ -284,7 +296,7 @@ def parse_value(text: str, source: str) -> Any:
 
 
 def _loader() -> Any:
-    """A safe loader for which 1e-4 is a number, as people expect and YAML 1.1 does not."""
+    """A safe loader that reads 1e-4 as a number, which YAML 1.1 does not."""
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -296,7 +308,7 @@ def _loader() -> Any:
 
 
 def field_help(cls: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Every key by its dotted path, with its default and the one sentence that stands below it in the class."""
+    """Every key by its dotted path, with the sentence below it in the class."""
     body = ast.parse(inspect.getsource(cls)).body[0].body  # type: ignore[attr-defined]
     sentences = {}
     for statement, following in pairwise(body):

@@ -1,8 +1,8 @@
-"""Experiments: every method and seed of a recipe trained, answered and scored; only what is missing or stale is done.
+"""reproduce(): train, predict and score every method and seed of a recipe; only what is missing or stale is done.
 
-An experiment is a folder: `recipe.yaml`, and for each run `METHOD-SEED/` with `train.json`, the model, and
-`predictions/`. What is there is held against the recipe by its records alone, so an experiment can be stopped at any
-moment and started again, and goes on with what is left.
+An experiment is a folder with `recipe.yaml` and, for each run, `METHOD-SEED/` with `train.json`, the model and
+`predictions/`. Its records are compared with the recipe, so an experiment can be interrupted at any moment and
+continues with what is left.
 """
 
 import gc
@@ -14,11 +14,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from placevalue.common.errors import ConfigError, PlacevalueError, in_one_line
 from placevalue.common.files import LOCK, locked, read_json, write_whole
-from placevalue.common.hub import WEIGHTS
 from placevalue.common.records import (
     PREDICTION_RECORD,
     SCORE_RECORD,
@@ -33,8 +32,8 @@ from placevalue.data.corpora import expand_data
 from placevalue.evaluation.scoring import evaluate
 from placevalue.experiments.parallel import run_at_once
 from placevalue.experiments.predict import predict, read_links
-from placevalue.experiments.preflight import CHECKPOINT_COPIES, find_obstacles
-from placevalue.experiments.recipe import Recipe, TrainConfig, to_yaml, unknown_names
+from placevalue.experiments.preflight import find_obstacles
+from placevalue.experiments.recipe import Recipe, RecipeOrPath, TrainConfig, default_folder, load_recipe, to_yaml
 from placevalue.experiments.run_folder import (
     ANSWERS,
     CHECKPOINTS,
@@ -45,6 +44,7 @@ from placevalue.experiments.run_folder import (
     changed_answers,
     find_changes,
     run_checksums,
+    weight_files,
 )
 
 logger = logging.getLogger(__name__)
@@ -52,24 +52,24 @@ STALE, LOGS = "stale", "logs"
 STAGES = ("train", "generate", "evaluate")
 COMPARED_WITH = "untouched"
 Keep = Literal["everything", "model", "records"]
-Tell = Callable[[str, str, int, int], object]
-"""Called with a run, its stage, how much of that is done, and how much there is."""
+Progress = Callable[[str, str, int, int], object]
+"""Called with a run's name, its stage, and how much of the stage is done, of how much."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of an experiment, and what is left to do of it."""
+    """One run of an experiment, and the stages left to do."""
 
     config: TrainConfig
     folder: Path
     todo: tuple[str, ...]
     """The stages that are missing or stale."""
     stale: str = ""
-    """Why what is there does not count."""
+    """Why existing results do not count."""
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """The name of the run's folder."""
         return self.folder.name
 
 
@@ -83,15 +83,15 @@ class Plan:
 
     @property
     def todo(self) -> tuple[Run, ...]:
-        """The runs of which something is left to do."""
+        """The runs with stages left to do."""
         return tuple(run for run in self.runs if run.todo)
 
 
 def plan_experiment(recipe: Recipe, folder: str | os.PathLike[str]) -> Plan:
-    """What an experiment would do; nothing is changed.
+    """What an experiment would do; changes nothing.
 
-    The model with its own tokenizer is always compared with, whether the recipe names it or not. Seeds come first in
-    the order of work, so that an experiment that was stopped early compares all methods.
+    `untouched`, the model with its own tokenizer, is always included. All methods of a seed come before the next seed,
+    so that an experiment that stops early still compares all methods.
 
     Example:
         >>> [run.name for run in plan_experiment(recipe, "runs/quick").todo]  # doctest: +SKIP
@@ -110,14 +110,14 @@ def plan_experiment(recipe: Recipe, folder: str | os.PathLike[str]) -> Plan:
 
 
 def plan_run(recipe: Recipe, config: TrainConfig, folder: Path, checksum: Callable[[str], str] = data_checksum) -> Run:
-    """What is left of one run: its training as `config` says, its answers and scores as `recipe` does."""
+    """The stages left of one run, whose training `config` describes, and its predictions and scores `recipe`."""
     seen = run_checksums(config, checksum)
     tested = {spec: checksum(spec) for spec in expand_data(recipe.data.test)}
     return Run(config, folder, *_left(config.to_dict() | {SEEN: seen}, recipe, tested, folder))
 
 
 def _left(wanted: dict[str, Any], recipe: Recipe, tested: dict[str, str], folder: Path) -> tuple[tuple[str, ...], str]:
-    """The stages of a run that are left, and why something of it is stale."""
+    """The stages left of a run, and why existing results are stale."""
     if not (folder / RECORD).exists():
         began = (folder / CONFIG).exists() and (folder / CHECKPOINTS).exists()
         changed = find_changes(read_json(folder / CONFIG), wanted) if began else []
@@ -127,7 +127,7 @@ def _left(wanted: dict[str, Any], recipe: Recipe, tested: dict[str, str], folder
         return STAGES, "; ".join(changed)
     why = _stale_answers(record, recipe, tested, folder / ANSWERS)
     if why is not None:
-        if not has_weights(folder):
+        if not (folder / "config.json").exists() or not weight_files(folder):
             return STAGES, why or "the weights were not kept"
         return STAGES[1:], why
     if not (folder / ANSWERS / SCORE_RECORD).exists():
@@ -139,7 +139,7 @@ def _left(wanted: dict[str, Any], recipe: Recipe, tested: dict[str, str], folder
 
 
 def _stale_answers(record: TrainRecord, recipe: Recipe, tested: dict[str, str], folder: Path) -> str | None:
-    """Why there are no predictions that count: an empty text where there are none, none where they do count."""
+    """Why predictions must be made again; an empty text if there are none or only some, None if they are complete."""
     began = read_links(folder)
     if began is None:
         return ""
@@ -149,111 +149,96 @@ def _stale_answers(record: TrainRecord, recipe: Recipe, tested: dict[str, str], 
     return why or (None if (folder / PREDICTION_RECORD).exists() else "")
 
 
-def has_weights(folder: Path) -> bool:
-    """Whether a run's model is still there, and whole."""
-    return (folder / "config.json").exists() and any(file for kind in WEIGHTS for file in folder.glob(kind))
-
-
-def prepare_experiment(recipe: Recipe, folder: str | os.PathLike[str], jobs: int = 1, keep: Keep = "model") -> Plan:
-    """The plan of an experiment; one that would fail on the way is refused with all that is wrong with it."""
-    if jobs < 1:
-        raise ConfigError(f"jobs={jobs}: expected at least 1")
-    plan, broken = None, None
-    try:
-        plan = plan_experiment(recipe, folder)
-    except (PlacevalueError, OSError) as error:
-        broken = error
-    training = len(recipe.methods) * len(recipe.seeds)
-    if plan is not None:
-        training = sum("train" in run.todo for run in plan.runs)
-    of_each = {"records": 0, "model": 1, "everything": 1 + CHECKPOINT_COPIES * recipe.training.keep_checkpoints}
-    kept = training * of_each[keep]
-    faults = unknown_names(recipe.training)
-    faults += find_obstacles(asdict(recipe), Path(folder), kept, min(jobs, training))
-    if faults:
+def prepare_experiment(recipe: Recipe, folder: str | os.PathLike[str]) -> Plan:
+    """Check everything that would stop an experiment, report all of it together, and return the plan."""
+    if faults := find_obstacles(recipe, Path(folder)):
         raise ConfigError("; ".join(faults))
-    if plan is None:
-        assert broken is not None
-        raise broken
-    return plan
-
-
-def reproduce(
-    recipe: Recipe, folder: str | os.PathLike[str], jobs: int = 1, keep: Keep = "model", tell: Tell = lambda *_: None
-) -> Plan:
-    """Train every method of a recipe with every seed, answer the test problems, and score them.
-
-    What is in the folder and fits the recipe stays as it is; a run that was stopped goes on; what no longer fits is
-    moved to `stale/` first. All runs are tried, also where one fails.
-
-    Args:
-        recipe: What is compared.
-        folder: The folder of the experiment.
-        jobs: How many runs at once, each in a process of its own with a log in `logs/`; one alone runs in this process.
-        keep: What stays of a finished run: `everything`, its `model` without the checkpoints behind it, or its
-            `records` and predictions alone.
-        tell: Called as the runs go on.
-
-    Example:
-        >>> reproduce(read_recipe("recipes/quick.yaml"), "runs/quick")  # doctest: +SKIP
-    """
-    prepare_experiment(recipe, folder, jobs, keep)
-    with locked(folder):
-        plan = plan_experiment(recipe, folder)
-        write_whole(plan.folder / RECIPE, to_yaml(asdict(plan.recipe)))
-        failures = _run_all(plan, jobs, keep, tell)
-    if failures:
-        lines = "; ".join(f"{name}: {why}" for name, why in failures.items())
-        raise PlacevalueError(f"{len(failures)} of {len(plan.todo)} runs failed, start again to retry them: {lines}")
     return plan_experiment(recipe, folder)
 
 
-def _run_all(plan: Plan, jobs: int, keep: Keep, tell: Tell) -> dict[str, str]:
-    """Do what is left; why runs failed, by their names."""
+def reproduce(
+    recipe: RecipeOrPath | Plan,
+    out: str | os.PathLike[str] | None = None,
+    jobs: int = 1,
+    keep: Keep = "model",
+    progress: Progress | None = None,
+) -> Plan:
+    """Train every method of a recipe with every seed, answer the test problems, and score them.
+
+    Finished runs that fit the recipe stay as they are and interrupted ones continue. Runs that no longer fit are moved
+    to `stale/` first. If a run fails, the others still run.
+
+    Args:
+        recipe: A recipe, the path of its YAML file, or a plan from `prepare_experiment`, which has its own folder.
+        out: The folder of the experiment. Default: `runs/RECIPE`, by the name of the recipe's file.
+        jobs: Runs at once, each in its own process with a log in `logs/`; a single one runs in this process.
+        keep: What to keep of a finished run: `everything`, its `model` without checkpoints, or only its `records` and
+            predictions.
+        progress: Called with a run's name, its stage, and how much of the stage is done, of how much.
+
+    Example:
+        >>> reproduce("recipes/quick.yaml", jobs=4)  # doctest: +SKIP
+    """
+    if jobs < 1:
+        raise ConfigError(f"jobs={jobs}: expected at least 1")
+    if keep not in get_args(Keep):
+        raise ConfigError(f"keep={keep!r}: expected one of {', '.join(get_args(Keep))}")
+    if not isinstance(recipe, Plan):
+        recipe = prepare_experiment(load_recipe(recipe), out or default_folder(recipe))
+    plan = recipe
+    with locked(plan.folder):
+        write_whole(plan.folder / RECIPE, to_yaml(asdict(plan.recipe)))
+        failures = _run_all(plan, jobs, keep, progress or (lambda *_: None))
+    if failures:
+        lines = "; ".join(f"{name}: {why}" for name, why in failures.items())
+        raise PlacevalueError(f"{len(failures)} of {len(plan.todo)} runs failed, start again to retry them: {lines}")
+    return replace(plan, runs=tuple(replace(run, todo=(), stale="") for run in plan.runs))
+
+
+def _run_all(plan: Plan, jobs: int, keep: Keep, progress: Progress) -> dict[str, str]:
+    """Run everything that is left; returns why runs failed, by their names."""
     work = partial(_attempt, recipe=plan.recipe, keep=keep)
     if jobs > 1:
-        return run_at_once(work, {run.name: run for run in plan.todo}, jobs, plan.folder / LOGS, tell)
-    done = ((run.name, work(run, tell=tell)) for run in plan.todo)
+        return run_at_once(work, {run.name: run for run in plan.todo}, jobs, plan.folder / LOGS, progress)
+    done = ((run.name, work(run, progress=progress)) for run in plan.todo)
     return {name: why for name, why in done if why is not None}
 
 
-def _attempt(run: Run, recipe: Recipe, keep: Keep, tell: Tell) -> str | None:
-    """Do what is left of a run; why it failed, where it did, so that the others go on."""
+def _attempt(run: Run, recipe: Recipe, keep: Keep, progress: Progress) -> str | None:
+    """Finish a run; returns why it failed, so that the others still run."""
     try:
-        finish_run(run, recipe, keep, tell)
-    except Exception as error:  # whatever a model, a driver or a disk comes up with
+        finish_run(run, recipe, keep, progress)
+    except Exception as error:  # models, drivers and disks fail in many ways
         logger.error("%s failed: %s", run.name, traceback.format_exc())
         return in_one_line(error)
     return None
 
 
-def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", tell: Tell = lambda *_: None) -> None:
-    """Do what is left of a run, stage by stage."""
+def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", progress: Progress = lambda *_: None) -> None:
+    """Do the stages left of a run."""
     from placevalue.experiments.train import train
 
     answers = run.folder / ANSWERS
     if run.stale:
-        _set_aside(
-            {STAGES[0]: run.folder, STAGES[1]: answers, STAGES[2]: answers / SCORE_RECORD}[run.todo[0]],
-            run.folder.parent,
-        )
+        results = {"train": run.folder, "generate": answers, "evaluate": answers / SCORE_RECORD}
+        _set_aside(results[run.todo[0]], run.folder.parent)
     if "train" in run.todo:
-        train(run.config, run.folder, resume=True, progress=partial(tell, run.name, "train"))
-        gc.collect()  # Trainer's circles would hold the model in memory beside the next one
+        train(run.config, run.folder, resume=True, progress=partial(progress, run.name, "train"))
+        gc.collect()  # Trainer's reference cycles would keep the model in memory beside the next one
     if keep != "everything":
         shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
     if "generate" in run.todo:
         settings: Any = asdict(recipe.generation)
-        predict(run.folder, recipe.data.test, answers, progress=partial(tell, run.name, "generate"), **settings)
+        predict(run.folder, recipe.data.test, answers, progress=partial(progress, run.name, "generate"), **settings)
     if "evaluate" in run.todo:
         evaluate(answers)
-        tell(run.name, "evaluate", 1, 1)
+        progress(run.name, "evaluate", 1, 1)
     if keep == "records":
         _remove_all_but_records(run.folder)
 
 
 def _set_aside(path: Path, experiment: Path) -> None:
-    """Move what no longer fits out of the way: nothing that took time to make is removed for it."""
+    """Move results that no longer fit the recipe to `stale/`."""
     if not path.exists():
         return
     name, number = "-".join(path.relative_to(experiment).parts), 1
@@ -261,17 +246,13 @@ def _set_aside(path: Path, experiment: Path) -> None:
         number += 1
     target.parent.mkdir(exist_ok=True)
     path.rename(target)
-    logger.warning("%s does not fit the recipe any more and is now %s", path, target)
+    logger.warning("%s no longer fits the recipe: moved to %s", path, target)
 
 
 def _remove_all_but_records(folder: Path) -> None:
-    for path in [file for kind in WEIGHTS for file in folder.glob(kind)]:
-        path.unlink()  # first: a folder that still has them counts as one that can answer
     kept = {RECORD, CONFIG, ANSWERS, LOCK}
-    for path in folder.iterdir():
-        if path.name in kept or path.suffix == ".log":
-            continue
-        if path.is_dir():
+    for path in [*weight_files(folder), *folder.iterdir()]:  # weights first: without them the model counts as removed
+        if path.is_dir() and path.name not in kept:
             shutil.rmtree(path)
-        else:
-            path.unlink()
+        elif path.name not in kept and path.suffix != ".log":
+            path.unlink(missing_ok=True)

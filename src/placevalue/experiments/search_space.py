@@ -1,7 +1,7 @@
 """What a sweep tries: fields of a recipe by their dotted path, each with a list or a range of values.
 
-- `training.ce_weight=0.4:0.8:0.05`: from 0.4 to 0.8 by 0.05
-- `training.learning_rate=1e-5:1e-3:log`: anything in between, even on a logarithmic scale
+- `training.ce_weight=0.4:0.8:0.05`: from 0.4 to 0.8 in steps of 0.05
+- `training.learning_rate=1e-5:1e-3:log`: anything in between, uniform on a logarithmic scale
 - `training.epochs=5:50`: anything in between
 - `training.batch_size=16,32,64`: one of these
 """
@@ -11,35 +11,50 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_type_hints
 
-from placevalue.common.errors import ConfigError
+from placevalue.common.errors import ConfigError, PlacevalueError
+from placevalue.common.hub import load_config
+from placevalue.data import data_checksum
+from placevalue.evaluation.metrics import METRICS, metric_values, read_answer
 from placevalue.experiments.methods import METHODS
-from placevalue.experiments.recipe import CE_WEIGHT, Recipe, field_help, make_recipe, parse_value
+from placevalue.experiments.recipe import (
+    CE_WEIGHT,
+    Recipe,
+    TrainConfig,
+    field_help,
+    make_recipe,
+    parse_value,
+    set_value,
+    unknown_names,
+)
 
 Sampler = Literal["grid", "tpe"]
 SAMPLERS: tuple[Sampler, ...] = get_args(Sampler)
+SWEEPABLE = tuple(name for name, metric in METRICS.items() if metric.direction in ("higher", "lower"))
+"""The metrics that say which of two trials is better."""
 PAPER_SEARCH = f"{CE_WEIGHT}=0.4:0.8:0.05"
 """The paper's search for its lambda."""
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _RANGE = re.compile(rf"({_NUMBER}):({_NUMBER})(?::(.*))?")
 _FIXED = {
     "model": "a sweep is of one model",
-    "data.dev": "it is what values are chosen by",
+    "data.dev": "values are chosen by it",
     "data.test": "nothing is chosen by it",
     "methods": "a sweep is of one method, see --method",
-    "seeds": "the mean over them is what counts, see --seeds",
+    "seeds": "the mean over them counts, see --seeds",
 }
 """Fields that cannot be searched, and why."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """One field and what is tried for it: `values`, or anything between `low` and `high`."""
+    """A field of the recipe and what to try for it: `values`, or anything between `low` and `high`."""
 
     path: str
     values: tuple[Any, ...] = ()
@@ -51,25 +66,38 @@ class Search:
         """As plain values, for records."""
         return {"values": list(self.values)} if self.values else {"low": self.low, "high": self.high, "log": self.log}
 
+    def suggest(self, trial: Any) -> Any:
+        """The value that the sampler of an Optuna trial chooses."""
+        if self.low is None or len(self.values) == 1:
+            return trial.suggest_categorical(self.path, self.values)
+        suggest = trial.suggest_int if isinstance(self.low, int) else trial.suggest_float
+        if not self.values:
+            return suggest(self.path, self.low, self.high, log=self.log)
+        value = suggest(self.path, self.low, self.high, step=round(self.values[1] - self.values[0], 12))
+        return min(self.values, key=lambda each: abs(each - value))  # 0.55, not 0.55000000000000004
+
 
 def read_searches(texts: Sequence[str], recipe: Recipe, method: str) -> tuple[tuple[Search, ...], list[str]]:
-    """The searches that texts describe, and every fault of them; each value is tried on the recipe."""
+    """Parse searches and try their values on the recipe; returns the searches and all faults."""
     found: dict[str, Search] = {}
     faults: list[str] = []
     for text in texts:
         path, _, given = text.partition("=")
         if path in found:
-            faults.append(f"{path} is searched twice: give all its values at once")
+            faults.append(f"{path} is searched twice: list all its values in one search")
         try:
             found[path] = _read(text, path, given)
         except ConfigError as error:
             faults.append(str(error))
             continue
-        tried = found[path].values or (found[path].low, found[path].high)
-        faults += [fault for value in tried if (fault := _try(recipe, path, value))]
+        for value in found[path].values or (found[path].low, found[path].high):
+            try:
+                with_values(recipe, {path: value})
+            except ConfigError as error:
+                faults.append(str(error))
     if CE_WEIGHT in found and method in METHODS and METHODS[method].loss is None:
         able = ", ".join(name for name, each in METHODS.items() if each.loss is not None)
-        faults.append(f"{CE_WEIGHT} means nothing to {method}, which has no auxiliary loss: choose a method of {able}")
+        faults.append(f"{CE_WEIGHT} has no effect on {method}, which has no auxiliary loss: choose one of {able}")
     return tuple(found.values()), faults
 
 
@@ -87,16 +115,16 @@ def _read(text: str, path: str, given: str) -> Search:
         return Search(path, tuple(value for index, value in enumerate(values) if value not in values[:index]))
     kind = _kind(path)
     if kind not in (int, float):
-        raise ConfigError(f"{text!r}: {path} is no number and has no range: list its values, with commas in between")
+        raise ConfigError(f"{text!r}: {path} is not a number: list its values, separated by commas")
     return _read_range(text, path, kind, *borders.groups())
 
 
 def _read_range(text: str, path: str, kind: type, low: str, high: str, how: str | None) -> Search:
     width = Decimal(high) - Decimal(low)
     if width <= 0:
-        raise ConfigError(f"{text!r}: expected a range that rises, {low} is not below {high}")
+        raise ConfigError(f"{text!r}: expected LOW:HIGH, but {low} is not below {high}")
     if how not in (None, "log") and not (re.fullmatch(_NUMBER, how) and 0 < Decimal(how) <= width):
-        raise ConfigError(f"{text!r}: expected a step from above 0 up to {width}, or log, and found {how!r}")
+        raise ConfigError(f"{text!r}: expected a step above 0 and up to {width}, or log, found {how!r}")
     if how == "log" and Decimal(low) <= 0:
         raise ConfigError(f"{text!r}: a logarithmic range starts above 0")
     if kind is int and any(Decimal(each) % 1 for each in (low, high, how or "1") if each != "log"):
@@ -104,45 +132,25 @@ def _read_range(text: str, path: str, kind: type, low: str, high: str, how: str 
     borders = kind(Decimal(low)), kind(Decimal(high))
     if how is None or how == "log":
         return Search(path, (), *borders, log=how == "log")
-    # In decimals, so that 0.4 and three times 0.05 are 0.55 and not 0.5500000000000002.
+    # In decimals, so that 0.4 + 3 * 0.05 is 0.55 and not 0.5500000000000002.
     steps = math.floor(width / Decimal(how))
     values = tuple(kind(Decimal(low) + step * Decimal(how)) for step in range(steps + 1))
     return Search(path, values, values[0], values[-1])
 
 
 def _kind(path: str) -> Any:
-    """The type of a field; of one that may be absent, what it is where it is there."""
+    """The type of a field, without None."""
     kind: Any = Recipe
     for name in path.split("."):
         kind = get_type_hints(kind)[name]
-    inner = [each for each in get_args(kind) if each is not NoneType]
-    return inner[0] if get_origin(kind) is not None and len(inner) == 1 else kind
-
-
-def _try(recipe: Recipe, path: str, value: Any) -> str | None:
-    try:
-        with_values(recipe, {path: value})
-    except ConfigError as error:
-        return str(error)
-    return None
+    return next((each for each in get_args(kind) if isinstance(kind, UnionType) and each is not NoneType), kind)
 
 
 def with_values(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
-    """The recipe with other values, by their dotted paths.
-
-    Example:
-        >>> with_values(recipe, {"training.ce_weight": 0.45}).training.ce_weight  # doctest: +SKIP
-        0.45
-    """
+    """The recipe with other values, given by their dotted paths."""
     changed = asdict(recipe)
-    if CE_WEIGHT in values:
-        changed["ce_weights"] = {}
     for path, value in values.items():
-        *parents, last = path.split(".")
-        place = changed
-        for parent in parents:
-            place = place[parent]
-        place[last] = value
+        set_value(changed, path, value)
     return make_recipe(changed, ", ".join(override(*each) for each in values.items()))
 
 
@@ -155,13 +163,118 @@ def grid_points(searches: Sequence[Search]) -> list[dict[str, Any]]:
 
 
 def override(path: str, value: Any) -> str:
-    """A value as a command line takes it: `training.ce_weight=0.45`, `numbers.ignore=null`."""
+    """A value as an override on the command line: `training.ce_weight=0.45`, `numbers.ignore=null`."""
     return f"{path}={value if isinstance(value, str) else json.dumps(value)}"
 
 
 def name_values(values: Mapping[str, Any]) -> str:
-    """A name for a folder: `ce_weight=0.45`, or whole paths where two fields would have the same name."""
+    """A folder name: `ce_weight=0.45`, or with whole paths if two fields have the same last part."""
     short = [path.rpartition(".")[2] for path in values]
     names = short if len(set(short)) == len(short) else list(values)
     text = ",".join(f"{name}={value}" for name, value in zip(names, values.values(), strict=True))
     return re.sub(r"[^\w.,=+-]", "-", text)
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """A checked sweep, made by `plan_sweep`."""
+
+    recipe: Recipe
+    method: str
+    seeds: tuple[int, ...]
+    searches: tuple[Search, ...]
+    sampler: Sampler
+    trials: int
+    sampler_seed: int
+    metric: str
+    checksums: dict[str, str]
+
+    @property
+    def higher(self) -> bool:
+        """Whether a higher score is better."""
+        return METRICS[self.metric].direction == "higher"
+
+    @property
+    def setup(self) -> dict[str, Any]:
+        """Everything that the scores depend on; two sweeps with the same setup are the same."""
+        run = self.recipe.run(self.method, self.seeds[0]).to_dict()
+        del run["seed"]
+        return {
+            **run,
+            "seeds": list(self.seeds),
+            "generation": asdict(self.recipe.generation),
+            "search": {search.path: search.to_dict() for search in self.searches},
+            "sampler": {"name": self.sampler} | ({"seed": self.sampler_seed} if self.sampler == "tpe" else {}),
+            "metric": self.metric,
+            "checksums": self.checksums,
+        }
+
+    def runs(self, values: Mapping[str, Any]) -> Iterator[tuple[Recipe, TrainConfig, Path]]:
+        """The runs of a trial, each with its folder inside the sweep's; their test set is dev."""
+        recipe = with_values(self.recipe, values)
+        assert recipe.data.dev is not None
+        recipe = replace(recipe, data=replace(recipe.data, test=(recipe.data.dev,)))
+        for seed in self.seeds:
+            yield recipe, recipe.run(self.method, seed), Path(name_values(values)) / f"seed-{seed}"
+
+
+def plan_sweep(
+    recipe: Recipe,
+    searches: Sequence[str] = (PAPER_SEARCH,),
+    *,
+    method: str | None = None,
+    seeds: Sequence[int] | None = None,
+    sampler: Sampler = "grid",
+    trials: int | None = None,
+    sampler_seed: int = 0,
+    metric: str = "accuracy_paper",
+) -> SweepPlan:
+    """Check a sweep before anything runs, report all faults together, and return the plan; for `Args` see `sweep`.
+
+    Example:
+        >>> plan_sweep(recipe, ["training.batch_size=16,32"], method="digits").trials  # doctest: +SKIP
+        2
+    """
+    method = recipe.methods[0] if method is None else method
+    searches = [searches] if isinstance(searches, str) else searches
+    chosen = tuple(dict.fromkeys(recipe.seeds if seeds is None else seeds))
+    faults = [] if method in METHODS else [f"method {method!r} is unknown: expected one of {', '.join(METHODS)}"]
+    found, wrong = read_searches(searches, recipe, method)
+    faults += wrong + _sampler_faults(found, sampler, trials) + unknown_names(recipe.training)
+    if metric not in SWEEPABLE:
+        faults.append(f"the metric {metric!r} cannot rank trials: expected one of {', '.join(SWEEPABLE)}")
+    if not chosen or not (searches or faults):
+        faults.append("a sweep needs at least one seed and one field to search")
+    if recipe.data.dev is None:
+        faults.append("data.dev is missing: a sweep chooses values by their scores on dev")
+    _check(load_config, recipe.model, faults)
+    # Scoring one answer shows whether the packages for scoring are installed.
+    _check(lambda answer: metric_values([read_answer(answer, answer)]), "1", faults)
+    trained = [value for search in found if search.path == "data.train" for value in search.values]
+    specs = dict.fromkeys(spec for spec in (recipe.data.train, recipe.data.dev, *trained) if spec is not None)
+    checksums = {spec: _check(data_checksum, spec, faults) for spec in specs}
+    if faults:
+        raise ConfigError("; ".join(faults))
+    total = len(grid_points(found)) if sampler == "grid" else trials
+    assert total is not None
+    return SweepPlan(recipe, method, chosen, found, sampler, total, sampler_seed, metric, checksums)
+
+
+def _check(function: Callable[[str], Any], given: str, faults: list[str]) -> Any:
+    try:
+        return function(given)
+    except (PlacevalueError, OSError) as error:
+        return faults.append(str(error))
+
+
+def _sampler_faults(searches: Sequence[Search], sampler: str, trials: int | None) -> list[str]:
+    if sampler not in SAMPLERS:
+        return [f"the sampler {sampler!r} is unknown: expected {' or '.join(SAMPLERS)}"]
+    if sampler == "tpe":
+        return [] if trials is not None and trials > 0 else [f"trials={trials}: tpe needs at least 1"]
+    faults = [] if trials is None else [f"trials={trials}: a grid tries all its points; use trials only with tpe"]
+    return faults + [
+        f"{search.path}: a grid needs steps, give {search.low}:{search.high}:STEP, a list, or the sampler tpe"
+        for search in searches
+        if not search.values
+    ]

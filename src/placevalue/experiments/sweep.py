@@ -1,97 +1,52 @@
-"""A search for the best values of some fields of a recipe, by scores on dev alone; Optuna is the engine.
+"""sweep(): search the best values of some fields of a recipe by their scores on dev, with Optuna.
 
-A trial is one combination of values: a run of training for each seed, answers to dev, their scores. Each run has a
-folder named by its values, so nothing finished is done twice. The same command started again goes on; started twice,
-on one machine or on several that share a storage, it splits the work.
+A trial is one combination of values: for each seed a run of training, answers to dev, and their score. Each run has a
+folder named by its values; the folder's lock and records make sure that a run happens once, so several processes can
+share a sweep, and an interrupted one continues.
 """
 
 import contextlib
+import json
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from placevalue.common.errors import ConfigError, DataError, DivergedError, PlacevalueError, in_one_line
 from placevalue.common.files import locked
-from placevalue.common.hub import load_config
 from placevalue.common.records import SCORE_RECORD, ScoreRecord, SweepRecord, provenance, read_record, write_record
-from placevalue.data import data_checksum, load_data
-from placevalue.evaluation.metrics import METRICS, metric_values, read_answer
+from placevalue.common.validation import find_differences
+from placevalue.data import load_data
+from placevalue.evaluation.metrics import metric_values, read_answer
 from placevalue.evaluation.statistics import bootstrap
-from placevalue.experiments.methods import METHODS
-from placevalue.experiments.recipe import Recipe, TrainConfig, unknown_names
+from placevalue.experiments.recipe import Recipe, RecipeOrPath, TrainConfig, default_folder, load_recipe
 from placevalue.experiments.run_folder import ANSWERS
 from placevalue.experiments.runner import finish_run, plan_run
 from placevalue.experiments.search_space import (
     PAPER_SEARCH,
-    SAMPLERS,
     Sampler,
-    Search,
+    SweepPlan,
     grid_points,
     name_values,
     override,
-    read_searches,
-    with_values,
+    plan_sweep,
 )
-from placevalue.experiments.study import SCORES, VALUES, claim_trial, finished_trials, open_study, signs_of_life
 
 logger = logging.getLogger(__name__)
 JOURNAL, RECORD, LOG = "study.journal", "sweep.json", "train.log"
-SWEEPABLE = tuple(name for name, metric in METRICS.items() if metric.direction in ("higher", "lower"))
-"""The metrics that say which of two trials is better."""
-
+SETUP, VALUES, SCORES = "placevalue", "values", "scores"
+"""Keys of our attributes of a study and its trials."""
 Progress = Callable[[int, int, str], object]
-"""Called with how many runs are done, how many there are, and what is done now."""
+"""Called with the number of runs done, the number of all runs, and what is running."""
 
 
-@dataclass(frozen=True)
-class SweepPlan:
-    """A sweep that has no faults; `plan_sweep` makes it."""
-
-    recipe: Recipe
-    method: str
-    seeds: tuple[int, ...]
-    searches: tuple[Search, ...]
-    sampler: Sampler
-    trials: int
-    sampler_seed: int
-    metric: str
-    checksums: dict[str, str]
-
-    @property
-    def higher(self) -> bool:
-        """Whether more of the metric is better."""
-        return METRICS[self.metric].direction == "higher"
-
-    @property
-    def setup(self) -> dict[str, Any]:
-        """All that the scores of a trial depend on: two sweeps that agree in it are the same."""
-        run = self.recipe.run(self.method, self.seeds[0]).to_dict()
-        del run["seed"]
-        return {
-            **run,
-            "seeds": list(self.seeds),
-            "generation": asdict(self.recipe.generation),
-            "search": {search.path: search.to_dict() for search in self.searches},
-            "sampler": {"name": self.sampler} | ({"seed": self.sampler_seed} if self.sampler == "tpe" else {}),
-            "metric": self.metric,
-            "checksums": self.checksums,
-        }
-
-    def runs(self, values: Mapping[str, Any]) -> Iterator[tuple[Recipe, TrainConfig, Path]]:
-        """The runs of a trial, each with its folder inside the sweep's; what is answered is dev."""
-        recipe = with_values(self.recipe, values)
-        assert recipe.data.dev is not None
-        recipe = replace(recipe, data=replace(recipe.data, test=(recipe.data.dev,)))
-        for seed in self.seeds:
-            yield recipe, recipe.run(self.method, seed), Path(name_values(values)) / f"seed-{seed}"
-
-
-def plan_sweep(
-    recipe: Recipe,
-    searches: Sequence[str] = (PAPER_SEARCH,),
+def sweep(
+    recipe: RecipeOrPath | SweepPlan,
+    searches: Sequence[str] | os.PathLike[str] = (PAPER_SEARCH,),
+    out: str | os.PathLike[str] | None = None,
     *,
     method: str | None = None,
     seeds: Sequence[int] | None = None,
@@ -99,142 +54,161 @@ def plan_sweep(
     trials: int | None = None,
     sampler_seed: int = 0,
     metric: str = "accuracy_paper",
-) -> SweepPlan:
-    """Check all that can be checked before anything runs; faults are reported together.
-
-    Args:
-        recipe: What does not change from trial to trial. It must name `data.dev`; its `data.test` is never read.
-        searches: Such as `training.ce_weight=0.4:0.8:0.05`, see `searches`; the paper's search for lambda by default.
-        method: The first of the recipe where none is given.
-        seeds: Those of the recipe where none are given.
-        sampler: `grid` tries every combination, `tpe` lets Optuna choose from what went well.
-        trials: How many `tpe` tries.
-        sampler_seed: Makes the choices of `tpe`.
-        metric: What is best, one of `SWEEPABLE`.
-
-    Example:
-        >>> plan_sweep(recipe, ["training.batch_size=16,32"], method="digits").trials  # doctest: +SKIP
-        2
-    """
-    method = recipe.methods[0] if method is None else method
-    chosen = tuple(dict.fromkeys(recipe.seeds if seeds is None else seeds))
-    faults = [] if method in METHODS else [f"method {method!r} is unknown: expected one of {', '.join(METHODS)}"]
-    found, wrong = read_searches(searches, recipe, method)
-    faults += wrong + _sampler_faults(found, sampler, trials) + unknown_names(recipe.training)
-    if metric not in SWEEPABLE:
-        faults.append(f"the metric {metric!r} cannot be searched by: expected one of {', '.join(SWEEPABLE)}")
-    if not chosen or not (searches or faults):
-        faults.append("a sweep needs at least one seed and one field to search")
-    if recipe.data.dev is None:
-        faults.append("data.dev is missing: values are chosen by dev alone, never by test")
-    _check(load_config, recipe.model, faults)
-    _check(lambda answer: metric_values([read_answer(answer, answer)]), "1", faults)  # what scores need is installed
-    trained = [value for search in found if search.path == "data.train" for value in search.values]
-    specs = dict.fromkeys(spec for spec in (recipe.data.train, recipe.data.dev, *trained) if spec is not None)
-    checksums = {spec: _check(data_checksum, spec, faults) for spec in specs}
-    if faults:
-        raise ConfigError("; ".join(faults))
-    total = len(grid_points(found)) if sampler == "grid" else trials
-    assert total is not None
-    return SweepPlan(recipe, method, chosen, found, sampler, total, sampler_seed, metric, checksums)
-
-
-def _check(function: Callable[[str], Any], given: str, faults: list[str]) -> Any:
-    try:
-        return function(given)
-    except (PlacevalueError, OSError) as error:
-        return faults.append(str(error))
-
-
-def _sampler_faults(searches: Sequence[Search], sampler: str, trials: int | None) -> list[str]:
-    if sampler not in SAMPLERS:
-        return [f"the sampler {sampler!r} is unknown: expected {' or '.join(SAMPLERS)}"]
-    if sampler == "tpe":
-        return [] if trials is not None and trials > 0 else [f"trials={trials}: tpe needs a number of trials above 0"]
-    faults = [
-        f"{search.path}: a grid needs steps: give {search.low}:{search.high}:STEP, a list, or the sampler tpe"
-        for search in searches
-        if not search.values
-    ]
-    return faults + ([] if trials is None else [f"trials={trials}: a grid tries all its points; trials are for tpe"])
-
-
-def sweep(
-    plan: SweepPlan,
-    out: str | os.PathLike[str],
-    *,
     storage: str | None = None,
     study: str = "sweep",
     keep_weights: bool = False,
     progress: Progress | None = None,
 ) -> SweepRecord:
-    """Do what is left of a sweep, and return the record that is now in the folder.
+    """Search the best values of some fields of a recipe on dev, and return the record.
+
+    The same call continues an interrupted sweep; several processes that make it share the work.
 
     Args:
-        plan: From `plan_sweep`.
-        out: Where runs and record go.
-        storage: What processes share, see `open_storage`; a journal file in the folder where none is given.
-        study: The sweep's name in a storage that holds several.
-        keep_weights: Keep the weights of every run; they are large, and scores need them no longer.
-        progress: Called before and after each run.
+        recipe: A recipe, the path of its YAML file, or a plan from `plan_sweep`; after a plan, the second positional
+            argument is the folder.
+        searches: Such as `training.ce_weight=0.4:0.8:0.05`, see `search_space`.
+        out: The folder for runs and record. Default: `runs/RECIPE/sweep-METHOD`, by the name of the recipe's file.
+        method: The method to train. Default: the recipe's first.
+        seeds: The mean score over these seeds counts. Default: the recipe's.
+        sampler: `grid` tries every combination, `tpe` lets Optuna choose from what went well.
+        trials: How many combinations `tpe` tries.
+        sampler_seed: The seed of `tpe`.
+        metric: The metric to optimize, one of `SWEEPABLE`.
+        storage: The Optuna storage that processes share, see `open_storage`. Default: a journal file in the folder.
+        study: The sweep's name in the storage.
+        keep_weights: Keep the weights of every run. They are large, and the scores do not need them.
+        progress: Called before and after each run with the runs done, the runs in all, and what is running.
 
     Example:
-        >>> sweep(plan_sweep(recipe, method="aux-soft"), "runs/lambda").best["overrides"]  # doctest: +SKIP
-        ['training.ce_weight=0.55']
+        >>> sweep("recipes/quick.yaml", ["training.learning_rate=1e-4,3e-4"]).best["overrides"]  # doctest: +SKIP
+        ['training.learning_rate=0.0003']
     """
+    if isinstance(recipe, SweepPlan):
+        plan = recipe
+        out = searches if out is None and isinstance(searches, str | os.PathLike) else out
+        if any(each is not None for each in (method, seeds, trials)):
+            raise ConfigError("the plan of a sweep has its own settings: give method, seeds and trials to plan_sweep")
+    else:
+        assert not isinstance(searches, os.PathLike)
+        options: dict[str, Any] = {"sampler": sampler, "trials": trials, "sampler_seed": sampler_seed, "metric": metric}
+        plan = plan_sweep(load_recipe(recipe), searches, method=method, seeds=seeds, **options)
+    out = Path(out) if out is not None else default_folder(recipe, f"sweep-{plan.method}")
     if int(os.environ.get("WORLD_SIZE", 1)) > 1:
         raise ConfigError("a sweep runs in one process: start the command once for each device instead of a launcher")
-    out = Path(out)
-    storage = str(out / JOURNAL) if storage is None else storage
-    opened = open_study(storage, study, plan.setup, plan.higher)
-    made = provenance()
-    record = _write(plan, opened, out, made)
-    tell = progress or (lambda _done, _all, _what: None)
-    failed: dict[str, str] = {}
-    skipped: list[dict[str, Any]] = []
-    asked = (opened, plan.searches, plan.sampler, plan.trials, plan.sampler_seed, skipped)
-    while (claim := claim_trial(*asked)) is not None:
-        try:
-            with signs_of_life(claim):
-                scores = _run_trial(plan, claim.values, out, keep_weights, len(record.trials), tell)
-        except BaseException as error:
-            claim.give_up()
-            if not isinstance(error, Exception) or plan.sampler != "grid":
-                raise
-            logger.warning("%s failed: %s", name_values(claim.values), error)
-            failed[name_values(claim.values)] = in_one_line(error)
-            skipped.append(claim.values)
-            continue
-        claim.finish(_mean(scores), scores)
-        record = _write(plan, opened, out, made)
-    if failed:
-        raise PlacevalueError(
-            f"{len(failed)} of {plan.trials} trials failed, start again to retry them: "
-            + "; ".join(f"{name}: {why}" for name, why in failed.items())
+    work = _Sweep(plan, out, keep_weights, progress or (lambda _done, _all, _what: None))
+    opened = open_study(str(out / JOURNAL) if storage is None else storage, study, plan)
+    record = work.write_record(opened)
+    if len(record.trials) < plan.trials:
+        opened.optimize(
+            work.run_trial, callbacks=[work.after_trial], catch=(Exception,) if plan.sampler == "grid" else ()
         )
-    tell(len(record.trials) * len(plan.seeds), plan.trials * len(plan.seeds), "")
+        record = work.write_record(opened)
+    if work.failed:
+        raise PlacevalueError(
+            f"{len(work.failed)} of {plan.trials} trials failed, start again to retry them: "
+            + "; ".join(f"{name}: {why}" for name, why in work.failed.items())
+        )
+    work.progress(len(record.trials) * len(plan.seeds), plan.trials * len(plan.seeds), "")
     return record
 
 
-def _run_trial(
-    plan: SweepPlan, values: dict[str, Any], out: Path, keep_weights: bool, before: int, tell: Progress
-) -> dict[str, Any]:
-    """The score of each seed."""
-    total, name = plan.trials * len(plan.seeds), name_values(values)
-    scores = {}
-    for number, (recipe, config, folder) in enumerate(plan.runs(values)):
-        done = before * len(plan.seeds) + number
-        tell(done, total, f"{name}, seed {config.seed}")
-        scores[str(config.seed)] = _run(recipe, config, out / folder, plan.metric, keep_weights)
-        tell(done + 1, total, name)
-    return scores
+@dataclass
+class _Sweep:
+    """The objective and the callback of one call of `sweep`."""
+
+    plan: SweepPlan
+    out: Path
+    keep_weights: bool
+    progress: Progress
+    failed: dict[str, str] = field(default_factory=dict)
+    """Why trials of this call failed, by the names of their values."""
+    made: dict[str, Any] = field(default_factory=provenance)
+
+    def run_trial(self, trial: Any) -> float:
+        """The objective: choose values, run every seed, and return the mean score."""
+        trial.study.sampler = self._sampler(trial)
+        values = {search.path: search.suggest(trial) for search in self.plan.searches}
+        trial.set_user_attr(VALUES, values)
+        name, seeds = name_values(values), len(self.plan.seeds)
+        done, total = len(self._rows(trial.study)) * seeds, self.plan.trials * seeds
+        scores = {}
+        try:
+            for number, (recipe, config, folder) in enumerate(self.plan.runs(values), done):
+                self.progress(number, total, f"{name}, seed {config.seed}")
+                score = _run(recipe, config, self.out / folder, self.plan.metric, self.keep_weights)
+                scores[str(config.seed)] = score
+                self.progress(number + 1, total, name)
+        except Exception as error:
+            logger.warning("%s failed: %s", name, error)
+            self.failed[name] = in_one_line(error)
+            raise
+        trial.set_user_attr(SCORES, scores)
+        return sum(float(score["value"]) for score in scores.values()) / seeds
+
+    def _sampler(self, trial: Any) -> Any:
+        """The sampler that chooses the values of a trial."""
+        from optuna.exceptions import ExperimentalWarning
+        from optuna.samplers import PartialFixedSampler, RandomSampler, TPESampler
+        from optuna.trial import TrialState
+
+        running = trial.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        others = [each for each in running if each.number != trial.number]
+        if self.plan.sampler == "tpe":
+            # A new seed for each trial: one process always tries the same values, two at once try different ones.
+            return TPESampler(seed=self.plan.sampler_seed + len(others) + len(self._rows(trial.study)))
+        missing = self._missing(trial.study) or grid_points(self.plan.searches)
+        taken = [each.user_attrs.get(VALUES) for each in others]
+        free = [values for values in missing if values not in taken] or missing
+        # Leave the first points to processes that began earlier and have not written their values yet.
+        earlier = sum(VALUES not in each.user_attrs and each.number < trial.number for each in others)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            return PartialFixedSampler(free[min(earlier, len(free) - 1)], RandomSampler())
+
+    def _missing(self, study: Any) -> list[dict[str, Any]]:
+        """The points of the grid that have no result and did not fail in this call."""
+        found = [row["values"] for row in self._rows(study)]
+        points = grid_points(self.plan.searches)
+        return [each for each in points if each not in found and name_values(each) not in self.failed]
+
+    def after_trial(self, study: Any, _trial: Any) -> None:
+        """The callback: write the record, and stop the study when nothing is left to try."""
+        record = self.write_record(study)
+        if not self._missing(study) if self.plan.sampler == "grid" else len(record.trials) >= self.plan.trials:
+            study.stop()
+
+    def write_record(self, study: Any) -> SweepRecord:
+        """Write the finished trials; again if another process finished one meanwhile and may have written first."""
+        while True:
+            rows, best = self._rows(study), None
+            if rows:
+                best = (max if self.plan.higher else min)(rows, key=lambda row: row["value"])
+                best = best | {"overrides": [override(*each) for each in best["values"].items()]}
+            record = SweepRecord(self.plan.setup, self.plan.trials, tuple(rows), best, self.made)
+            write_record(record, self.out / RECORD, growing=True)
+            if len(self._rows(study)) == len(rows):
+                return record
+
+    def _rows(self, study: Any) -> list[dict[str, Any]]:
+        """The results for the record: of a grid, the first result of each point in the grid's order."""
+        from optuna.trial import TrialState
+
+        rows = [
+            {"values": each.user_attrs[VALUES], "value": each.value, "scores": each.user_attrs[SCORES]}
+            for each in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        ]
+        if self.plan.sampler == "tpe":
+            return rows
+        points = grid_points(self.plan.searches)
+        first = {points.index(row["values"]): row for row in reversed(rows)}
+        return [first[index] for index in sorted(first)]
 
 
 def _run(recipe: Recipe, config: TrainConfig, folder: Path, metric: str, keep_weights: bool) -> dict[str, Any]:
-    """Train, answer dev and score, as far as the folder does not hold it already."""
+    """The score of one run; only what its folder does not hold yet is done, by one process at a time."""
     (dev,) = recipe.data.test
     try:
-        with locked(folder), _logged(folder / LOG):
+        with locked(folder, wait=True), _logged(folder / LOG):
             finish_run(plan_run(recipe, config, folder), recipe, "model" if keep_weights else "records")
     except DivergedError as error:
         logger.warning("%s: %s; it counts as if it had answered nothing", folder.name, error)
@@ -244,41 +218,59 @@ def _run(recipe: Recipe, config: TrainConfig, folder: Path, metric: str, keep_we
     else:
         score = read_record(folder / ANSWERS / SCORE_RECORD, ScoreRecord).scores[dev].get(metric)
     if score is None:
-        raise DataError(f"{metric} means nothing for the problems of {dev}: choose another metric")
+        raise DataError(f"{metric} is not defined for the problems of {dev}: choose another metric")
     return score
 
 
 @contextlib.contextmanager
 def _logged(path: Path) -> Iterator[None]:
-    """A context in which what is printed goes to a file: bars of many runs would bury the one of the sweep."""
+    """Send printed output to a file, so that the bars of runs do not disturb the sweep's bar."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
         yield
 
 
-def _write(plan: SweepPlan, study: Any, out: Path, made: dict[str, Any]) -> SweepRecord:
-    """Write what is finished, and again if others finished something meanwhile: they may have written before us."""
-    while True:
-        trials = finished_trials(study)
-        record = _record(plan, trials, made)
-        write_record(record, out / RECORD, growing=True)
-        if len(finished_trials(study)) == len(trials):
-            return record
+def open_study(storage: str, name: str, plan: SweepPlan) -> Any:
+    """The study of this name, created if there is none; one of another sweep is refused with a list of differences."""
+    opened = open_storage(storage)
+    import optuna
+
+    direction: Any = "maximize" if plan.higher else "minimize"
+    study = optuna.create_study(storage=opened, study_name=name, direction=direction, load_if_exists=True)
+    if SETUP not in study.user_attrs:
+        study.set_user_attr(SETUP, plan.setup)
+    if changed := find_differences(study.user_attrs[SETUP], json.loads(json.dumps(plan.setup))):
+        raise ConfigError(
+            f"{storage} holds another sweep under the name {name!r}: {'; '.join(changed)}. Choose another folder, or "
+            "another name (--study)"
+        )
+    return study
 
 
-def _record(plan: SweepPlan, trials: Sequence[Any], made: dict[str, Any]) -> SweepRecord:
-    rows = [
-        {"values": each.user_attrs[VALUES], "value": each.value, "scores": each.user_attrs[SCORES]} for each in trials
-    ]
-    if plan.sampler == "grid":
-        points = grid_points(plan.searches)
-        rows.sort(key=lambda row: points.index(row["values"]))
-    best = None
-    if rows:
-        chosen = (max if plan.higher else min)(rows, key=lambda row: row["value"])
-        best = chosen | {"overrides": [override(*each) for each in chosen["values"].items()]}
-    return SweepRecord(plan.setup, plan.trials, tuple(rows), best, made)
+def open_storage(storage: str) -> Any:
+    """An Optuna storage.
 
-
-def _mean(scores: Mapping[str, Mapping[str, Any]]) -> float:
-    return sum(float(score["value"]) for score in scores.values()) / len(scores)
+    Args:
+        storage: A URL of SQLAlchemy (`sqlite:///sweep.db`, `postgresql://...`), of Redis (`redis://...`), of Optuna's
+            proxy server (`grpc://host:port`), or the path of a journal file.
+    """
+    try:
+        from optuna import storages
+        from optuna.exceptions import StorageInternalError
+        from optuna.storages import journal
+        from sqlalchemy.exc import SQLAlchemyError
+    except ImportError as error:
+        raise PlacevalueError(f"a sweep needs optuna: pip install 'placevalue[sweep]' ({error})") from None
+    scheme, separator, rest = storage.partition("://")
+    if not separator:
+        Path(storage).parent.mkdir(parents=True, exist_ok=True)
+        return storages.JournalStorage(journal.JournalFileBackend(storage))
+    try:
+        if scheme.startswith("redis"):
+            return storages.JournalStorage(journal.JournalRedisBackend(storage))
+        if scheme == "grpc":
+            host, _, port = rest.strip("/").partition(":")
+            return storages.GrpcStorageProxy(host=host, port=int(port or 13000))
+        return storages.RDBStorage(storage)
+    except (ImportError, ValueError, SQLAlchemyError, StorageInternalError) as error:
+        raise ConfigError(f"the storage {storage!r} cannot be used: {' '.join(str(error).split())}") from None

@@ -1,7 +1,7 @@
-"""One run of training: a TrainConfig to a folder with the model, its tokenizer, checkpoints and `train.json`.
+"""train(): one run of training, to a folder with the model, its tokenizer, checkpoints and `train.json`.
 
-The engine is Trainer on accelerate, so `accelerate launch` and `torchrun` make one run use many devices or machines.
-A run that was stopped goes on from its last whole checkpoint, and ends with the weights it would have had.
+Training uses Trainer on accelerate, so `accelerate launch` and `torchrun` run it on many devices or machines. An
+interrupted run continues from its last complete checkpoint and ends with the same weights.
 """
 
 import logging
@@ -9,9 +9,11 @@ import math
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, set_seed
@@ -21,10 +23,10 @@ from placevalue.common.errors import ConfigError, TrainingError
 from placevalue.common.hub import device_name, load_model, load_tokenizer
 from placevalue.common.records import TrainRecord, provenance, write_record
 from placevalue.data import Problem, data_sources, load_data
-from placevalue.experiments.callbacks import Clock, Progress, Told, tensorboard
-from placevalue.experiments.methods import Method, find_method
+from placevalue.experiments.callbacks import Clock, Progress, tensorboard
+from placevalue.experiments.methods import METHODS
 from placevalue.experiments.precision import repeatable, rounding
-from placevalue.experiments.recipe import TrainConfig, unknown_names
+from placevalue.experiments.recipe import RecipeOrPath, TrainConfig, default_folder, load_recipe, unknown_names
 from placevalue.experiments.run_folder import CHECKPOINTS, RECORD, TRAINED_ON, claim_folder, finished_run, run_checksums
 from placevalue.loss.aggregation_loss import AggregationLoss
 from placevalue.loss.number_targets import find_numbers
@@ -42,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Prepared:
-    """All that a run needs, loaded and checked."""
+    """Everything that a run needs, loaded and checked."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
@@ -53,23 +55,37 @@ class Prepared:
 
 
 def train(
-    config: TrainConfig, folder: str | os.PathLike[str], resume: bool = False, progress: Progress | None = None
+    recipe: RecipeOrPath | TrainConfig,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+    *,
+    method: str | None = None,
+    seed: int | None = None,
 ) -> TrainRecord:
-    """Train one model, and return the record that now stands in the folder beside it.
+    """Train one model, save it to a folder with its record, and return the record.
 
-    A folder that holds the finished run is left as it is. `from_pretrained(folder)` loads what was trained, and so
-    it does each of its `checkpoints`.
+    If the folder holds this run already, train() returns its record. `from_pretrained` loads the folder and each of its
+    `checkpoints`.
 
     Args:
-        config: What to train, on what, and how.
-        folder: Where everything goes.
-        resume: Go on from the last checkpoint of a run that was stopped.
-        progress: Called after each step, instead of the bar and the losses that are printed else.
+        recipe: A recipe, the path of its YAML file, or the config of one run.
+        out: The folder of the run. Default: `runs/RECIPE/METHOD-SEED`, by the name of the recipe's file.
+        resume: Continue an interrupted run from its last checkpoint.
+        progress: Called after each step with the steps done and the steps in all, instead of printing a bar and losses.
+        method: A name in `METHODS`. Default: the recipe's first.
+        seed: Default: the recipe's first.
 
     Example:
-        >>> train(read_recipe("recipes/quick.yaml").run("agg-before"), "runs/agg-before")  # doctest: +SKIP
+        >>> train("recipes/quick.yaml", method="agg-before", seed=1)  # doctest: +SKIP
     """
-    folder = Path(folder)
+    if not isinstance(recipe, TrainConfig):
+        config = load_recipe(recipe).run(method, seed)
+    elif method is None and seed is None:
+        config = recipe
+    else:
+        raise ConfigError(f"method={method!r}, seed={seed}: the config of a run has both; give a recipe instead")
+    folder = Path(out) if out is not None else default_folder(recipe, f"{config.method}-{config.seed}")
     if unknown := unknown_names(config.training):
         raise ConfigError("; ".join(unknown))
     checksums = run_checksums(config)
@@ -79,11 +95,7 @@ def train(
     began = time.monotonic()
     prepared = prepare(config)
     load = time.monotonic() - began
-    trainer = make_trainer(config, prepared, folder)
-    if progress is not None:
-        for printing in (ProgressCallback, PrinterCallback):
-            trainer.remove_callback(printing)
-        trainer.add_callback(Told(progress))
+    trainer = make_trainer(config, prepared, folder, progress)
     with repeatable(config.training.deterministic), rounding(config.training.precision):
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     trainer.save_model(str(folder))
@@ -95,19 +107,22 @@ def train(
 
 
 def prepare(config: TrainConfig) -> Prepared:
-    """Load model and data, and make the one fit for the other."""
+    """Load the model and encode the data."""
     set_seed(config.seed)
-    method, settings = find_method(config.method), config.training
+    method, numbers, settings = METHODS[config.method], config.numbers, config.training
     problems = load_data(config.data.train)
     dev = None if config.data.dev is None else load_data(config.data.dev)
-    base, model = load_tokenizer(config.model), load_model(config.model, dtype=torch.float32)
+    tokenizer, model = load_tokenizer(config.model), load_model(config.model, dtype=torch.float32)
     if not model.can_generate():
         raise TrainingError(
-            f"{config.model!r} is a {type(model).__name__}, which writes no answers: give one that does"
+            f"{config.model!r} is a {type(model).__name__}, which generates no text: give a model that does"
         )
-    tokenizer = make_tokenizer(base, config, method)
     if method.digits:
-        attach(model, tokenizer, method.aggregation, config.numbers.decimals, config.numbers.markers)
+        tokenizer = number_tokenizer(tokenizer, method.token, method.position, numbers.pattern, numbers.ignore)
+        attach(model, tokenizer, method.aggregation, numbers.decimals, numbers.markers)
+    if tokenizer.pad_token is None:
+        logger.warning("the tokenizer of %s has no padding token: using its end token", config.model)
+        tokenizer.pad_token = tokenizer.eos_token
     seen = dict.fromkeys([*getattr(model.config, TRAINED_ON, []), *data_sources(config.data.train)])
     setattr(model.config, TRAINED_ON, list(seen))
     loss = None
@@ -121,22 +136,10 @@ def prepare(config: TrainConfig) -> Prepared:
     return Prepared(model, tokenizer, examples, dev_examples, loss, counts)
 
 
-def make_tokenizer(base: PreTrainedTokenizerBase, config: TrainConfig, method: Method) -> PreTrainedTokenizerBase:
-    """The tokenizer of a method, from the model's own."""
-    tokenizer = base
-    if method.digits:
-        numbers = config.numbers
-        tokenizer = number_tokenizer(base, method.token, method.position, numbers.pattern, numbers.ignore)
-    if tokenizer.pad_token is None:
-        logger.warning("the tokenizer of %s has no padding token: its end token pads instead", config.model)
-        tokenizer.pad_token = tokenizer.eos_token
-    return tokenizer
-
-
 def _encode(
     problems: list[Problem], tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, config: TrainConfig
 ) -> tuple[list[Example], dict[str, int]]:
-    """The problems as examples, and how many there are and were cut."""
+    """The problems as examples, and their counts."""
     questions, answers = [each.question for each in problems], [each.answer for each in problems]
     settings, two_part = config.training, bool(model.config.is_encoder_decoder)
     examples, cut_questions, cut_answers = encode_and_count(
@@ -146,7 +149,7 @@ def _encode(
         two_part,
         settings.max_question,
         settings.max_answer,
-        plain=not find_method(config.method).digits,
+        plain=not METHODS[config.method].digits,
     )
     answer_tokens = sum(label != IGNORED for each in examples for label in each["labels"])
     tokens = sum(len(each["input_ids"]) for each in examples)
@@ -160,17 +163,17 @@ def _encode(
 
 
 def _check_numbers(examples: list[Example], tokenizer: PreTrainedTokenizerBase, source: str) -> None:
-    """An auxiliary loss with nothing to compare would be a silent zero."""
+    """Refuse data without numbers, on which the auxiliary loss would silently be zero."""
     ids = number_ids(tokenizer)
     if not any(find_numbers(torch.tensor([each["labels"]]), ids).valid.any() for each in examples):
         raise TrainingError(
-            f"not one whole number was found in the answers of {source}, so the auxiliary loss has nothing to compare: "
-            "choose a method without one, or a larger training.max_answer where all numbers are cut"
+            f"the answers of {source} contain no complete number, so the auxiliary loss has nothing to compare: choose "
+            "a method without it, or a larger training.max_answer if all numbers are cut"
         )
 
 
-def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path) -> "Trainer":
-    """The Trainer of a run."""
+def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path, progress: Progress | None = None) -> "Trainer":
+    """The Trainer of a run; with `progress` it prints nothing."""
     try:
         from transformers import Trainer
     except ImportError as error:
@@ -183,8 +186,8 @@ def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path) -> "Trai
         data_collator=PairCollator(prepared.tokenizer, prepared.model),
         processing_class=prepared.tokenizer,
         compute_loss_func=prepared.loss,
-        compute_metrics=_mean_accuracy,
-        preprocess_logits_for_metrics=_Exact(bool(prepared.model.config.is_encoder_decoder)),
+        compute_metrics=lambda found: {"accuracy": float(np.mean(found.predictions))},
+        preprocess_logits_for_metrics=partial(_exact, bool(prepared.model.config.is_encoder_decoder)),
         callbacks=tensorboard(folder) if config.training.tensorboard else [],
     )
     if config.training.group_by_length:
@@ -193,7 +196,9 @@ def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path) -> "Trai
         trainer._get_train_sampler = lambda *_: sampler  # type: ignore[method-assign]
     if prepared.loss is not None:
         log_parts(trainer, prepared.loss)
-    trainer.callback_handler.callbacks.insert(0, Clock())
+    trainer.callback_handler.callbacks.insert(0, Clock(progress))
+    for printing in () if progress is None else (ProgressCallback, PrinterCallback):
+        trainer.remove_callback(printing)
     return trainer
 
 
@@ -201,8 +206,7 @@ def _arguments(config: TrainConfig, folder: Path) -> "TrainingArguments":
     from transformers import TrainingArguments
 
     settings = config.training
-    evaluates = config.data.dev is not None
-    best = settings.select.removeprefix("dev-")
+    best = None if settings.select == "last" else settings.select.removeprefix("dev-")
     return TrainingArguments(
         output_dir=str(folder / CHECKPOINTS),
         seed=config.seed,
@@ -220,16 +224,16 @@ def _arguments(config: TrainConfig, folder: Path) -> "TrainingArguments":
         bf16=settings.precision == "bfloat16",
         fp16=settings.precision == "float16",
         use_cpu=settings.precision == "bfloat16" and not torch.accelerator.is_available(),
-        eval_strategy="steps" if evaluates else "no",
+        eval_strategy="no" if config.data.dev is None else "steps",
         eval_steps=settings.checkpoint_every,
         save_strategy="steps",
         save_steps=settings.checkpoint_every,
         save_total_limit=settings.keep_checkpoints,
-        load_best_model_at_end=settings.select != "last",
-        metric_for_best_model=f"eval_{best}" if settings.select != "last" else None,
-        greater_is_better=best == "accuracy" if settings.select != "last" else None,
+        load_best_model_at_end=best is not None,
+        metric_for_best_model=best and f"eval_{best}",
+        greater_is_better=None if best is None else best == "accuracy",
         logging_steps=settings.log_every,
-        logging_nan_inf_filter=False,  # it hides a run that went wrong, and waits for the device at every step
+        logging_nan_inf_filter=False,  # the filter would hide a NaN loss, and waits for the device at every step
         torch_compile=settings.compile,
         gradient_checkpointing=settings.gradient_checkpointing,
         dataloader_num_workers=settings.workers,
@@ -239,22 +243,12 @@ def _arguments(config: TrainConfig, folder: Path) -> "TrainingArguments":
     )
 
 
-class _Exact:
-    """Whether every token of a target is the likeliest one: exactly when greedy decoding writes the gold answer."""
-
-    def __init__(self, encoder_decoder: bool) -> None:
-        self.encoder_decoder = encoder_decoder
-
-    def __call__(self, logits: Any, labels: Tensor) -> Tensor:
-        """Rights and wrongs `(batch,)` from logits `(batch, length, vocabulary)`."""
-        likeliest = (logits[0] if isinstance(logits, tuple) else logits).argmax(-1)
-        if not self.encoder_decoder:
-            likeliest, labels = likeliest[:, :-1], labels[:, 1:]
-        return ((likeliest == labels) | (labels == IGNORED)).all(1).float()
-
-
-def _mean_accuracy(found: Any) -> dict[str, float]:
-    return {"accuracy": float(found.predictions.mean())}
+def _exact(encoder_decoder: bool, logits: Any, labels: Tensor) -> Tensor:
+    """Whether greedy decoding writes each gold answer, `(batch,)`, from logits `(batch, length, vocabulary)`."""
+    likeliest = (logits[0] if isinstance(logits, tuple) else logits).argmax(-1)
+    if not encoder_decoder:
+        likeliest, labels = likeliest[:, :-1], labels[:, 1:]
+    return ((likeliest == labels) | (labels == IGNORED)).all(1).float()
 
 
 def _record(
@@ -283,6 +277,6 @@ def _record(
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no words for infinity and not-a-number; as texts they are seen."""
+    """The row with infinity and NaN, which JSON does not have, as texts."""
     odd = (key for key, value in row.items() if isinstance(value, float) and not math.isfinite(value))
     return row | {key: str(row[key]) for key in odd}
