@@ -5,6 +5,8 @@ import json
 import re
 import shutil
 import subprocess
+from collections import defaultdict
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -17,11 +19,11 @@ from placevalue.experiments.methods import METHODS
 from placevalue.reports import page as page_module
 from placevalue.reports.breakdowns import LONGEST, answer_length, break_down, loss_curves
 from placevalue.reports.charts import method_class
-from placevalue.reports.markup import join, tag
-from placevalue.reports.page import as_script, write_report
+from placevalue.reports.page import write_report
 from placevalue.reports.results import load_experiment, load_experiments
 
 HOSTILE = '</script><img src=x onerror="document.title=1"><!--<script>'
+TEMPLATED = "{{ 7*7 }}{% raw %}{# note #}\" onclick='x' \u2028&amp;"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ASKED = problems(60, digits=3)
 ASKED[0] = ASKED[0] | {"question": f"Is {HOSTILE} worth 10?", "operation": "<b>a+b</b>"}
@@ -59,11 +61,13 @@ class Reader(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.data, self.inside, self.links = [], "", None, []
+        self.tags, self.data, self.inside, self.links, self.attributes = [], "", None, [], []
+        self.by_tag = defaultdict(list)
         self.feed(text)
 
     def handle_starttag(self, name, attributes):
         self.tags.append(name)
+        self.attributes += dict(attributes)
         self.inside = dict(attributes).get("id") if name == "script" else self.inside
         self.links += [value for key, value in attributes if key in ("src", "href", "srcset", "action", "data")]
 
@@ -73,6 +77,8 @@ class Reader(HTMLParser):
     def handle_data(self, text):
         if self.inside == "data":
             self.data += text
+        elif self.tags and self.tags[-1] not in ("script", "style"):
+            self.by_tag[self.tags[-1]].append(text)
 
 
 def test_the_page_is_one_file_that_fetches_nothing(page, folder):
@@ -91,24 +97,35 @@ def test_hostile_text_stays_text(page):
     assert html.escape("<i>second") in text
 
 
-def test_json_in_a_script_cannot_end_it():
-    made = as_script({"a": f"{HOSTILE} & \u2028", "<": ">"})
-    assert not set("<>&\u2028") & set(made) and json.loads(made) == {"a": f"{HOSTILE} & \u2028", "<": ">"}
-
-
-def test_markup_escapes_all_that_is_not_markup():
-    assert tag("a", "<", tag("b", "&"), None, title='"<', hidden=True, id=None) == (
-        '<a title="&quot;&lt;" hidden>&lt;<b>&amp;</b></a>'
-    )
-    assert join("<", tag("i")) == "&lt;<i></i>"
+@pytest.mark.parametrize("text", [HOSTILE, TEMPLATED])
+def test_no_name_or_text_becomes_markup_or_template(text, tmp_path, monkeypatch):
+    """In a question, a gold answer, a prediction, a set, an operation, a model, a method and a folder."""
+    monkeypatch.setitem(METHODS, text, replace(METHODS["digits"], about=text))
+    asked = [each | {"question": text, "operation": text, "set": text} for each in problems(4)]
+    asked[0] |= {"answer": text, "id": text}
+    answers = {name: {1: [text, "1", "2", "3"]} for name in ("digits", "pause")}
+    experiment = load_experiment(make_experiment(tmp_path / "one", answers, asked, model=text))
+    runs = tuple(replace(run, train=replace(run.train, method=text)) for run in experiment.runs[:1])
+    runs += experiment.runs[1:]
+    experiment = replace(experiment, name=text, runs=runs, missing=(text,))
+    made = page_module.make_page([experiment, replace(experiment, name="other")])
+    plain = page_module.make_page([load_experiment(tmp_path / "one")])
+    found, expected = Reader(made), Reader(plain)
+    assert set(found.tags) <= {*expected.tags, "details", "summary", "ul", "li"} and found.tags.count("script") == 2
+    assert not {"onclick", "onerror", "src"} & set(found.attributes)
+    for name in ("title", "h2", "a", "td", "th", "i", "li", "dd", "text"):
+        assert text in "".join(found.by_tag[name]), name
+    (data, _) = json.loads(found.data)
+    assert data["name"] == text == data["questions"][0] == data["answers"][0] == data["ids"][0] == data["sets"][0][0]
+    assert data["operations"] == [text] and data["runs"][0]["texts"][0] == text == data["runs"][0]["method"]
 
 
 def test_tables_conclusion_facts_and_what_is_missing(page):
     text = page.read_text()
     first, other = text.split('id="e1"')
     assert 'class="baseline"><th scope="row" title="each number' in first and ">51.7" in first
-    assert "the paper&#x27;s published figures for this model" in first and ">23.0<" in first
-    assert "paper&#x27;s published" not in other.split('id="predictions"')[0], "another model"
+    assert "the paper's published figures for this model" in first and ">23.0<" in first
+    assert "paper's published" not in other.split('id="predictions"')[0], "another model"
     assert "aux-soft-1: not begun" in first and "ababababab" in first and "On mawps:test, " in first
     assert '<td class="gain large best edge"' in first and "trained once" in other
     assert "mean over sets" in other and text.count("<caption>") == 4

@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from placevalue.evaluation.statistics import Interval
 from placevalue.experiments.methods import METHODS
 from placevalue.reports.breakdowns import Breakdown, Curves
-from placevalue.reports.markup import Markup, join, tag
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 POINTS_WIDTH, CURVES_WIDTH, HEIGHT = 400, 560, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 12, 46
@@ -19,7 +22,7 @@ def method_class(method: str) -> str:
     return f"m{_ORDER.index(method) % 11 if method in _ORDER else 10}"
 
 
-def point_chart(breakdown: Breakdown) -> Markup:
+def point_chart(breakdown: Breakdown) -> "Markup":
     """Each method as a point with its interval, side by side in every category."""
     methods = list(breakdown.scores)
     inner = POINTS_WIDTH - _LEFT - _RIGHT
@@ -27,7 +30,7 @@ def point_chart(breakdown: Breakdown) -> Markup:
     gap = min(12.0, slot * 0.8 / max(1, len(methods)))
     highest = max((_top(each) for scores in breakdown.scores.values() for each in scores if each), default=1.0)
     ceiling = _ceiling(highest)
-    parts = [_grid([(tick, f"{100 * tick:.0f}%") for tick in _ticks(0, ceiling)], 0, ceiling, POINTS_WIDTH)]
+    parts = _grid([(tick, f"{100 * tick:.0f}%") for tick in _ticks(0, ceiling)], 0, ceiling, POINTS_WIDTH)
     for index, (category, count) in enumerate(zip(breakdown.categories, breakdown.counts, strict=True)):
         middle = _LEFT + slot * (index + 0.5)
         parts.append(_text(middle, HEIGHT - _BOTTOM + 15, category, "tick", "middle"))
@@ -38,7 +41,7 @@ def point_chart(breakdown: Breakdown) -> Markup:
                 x = middle + (number - (len(methods) - 1) / 2) * gap
                 parts.append(_point(x, score, ceiling, method, category))
     parts.append(_text(_LEFT + inner / 2, HEIGHT - 4, f"{breakdown.axis}, and problems", "axis", "middle"))
-    return _svg(breakdown.title, parts, POINTS_WIDTH)
+    return _chart(breakdown.title, parts, POINTS_WIDTH)
 
 
 def _top(score: Interval) -> float:
@@ -49,20 +52,22 @@ def _ceiling(highest: float) -> float:
     return next((each for each in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8) if highest <= each), 1.0)
 
 
-def _point(x: float, score: Interval, ceiling: float, method: str, category: str) -> Markup:
+def _point(x: float, score: Interval, ceiling: float, method: str, category: str) -> "Markup":
     def y(value: float) -> float:
         return _TOP + _INNER_HEIGHT * (1 - min(max(value / ceiling, 0), 1))
 
     about = f"{method}, {category}: {100 * score.value:.1f}%"
-    bar = None
+    bar: object = ""
     if score.low is not None and score.high is not None:
         about += f" [{100 * max(score.low, 0):.1f}, {100 * min(score.high, 1):.1f}]"
-        bar = tag("line", x1=_short(x), x2=_short(x), y1=_short(y(score.low)), y2=_short(y(score.high)), class_="bar")
-    dot = tag("circle", cx=_short(x), cy=_short(y(score.value)), r=3.4)
-    return tag("g", tag("title", about), bar, dot, class_=f"point {method_class(method)}", data_method=method)
+        bar = _svg('<line x1="{}" x2="{}" y1="{}" y2="{}" class="bar"/>', x, x, y(score.low), y(score.high))
+    return _svg(
+        '<g class="point {}" data-method="{}"><title>{}</title>{}<circle cx="{}" cy="{}" r="3.4"/></g>',
+        *(method_class(method), method, about, bar, x, y(score.value)),
+    )
 
 
-def curve_chart(curves: Curves) -> Markup:
+def curve_chart(curves: Curves) -> "Markup":
     """Each method's mean over its seeds as a line, its seeds as thin ones; logarithmic where all is positive."""
     inner = CURVES_WIDTH - _LEFT - _RIGHT
     every = [point for lines in curves.seeds.values() for line in lines for point in line]
@@ -75,14 +80,18 @@ def curve_chart(curves: Curves) -> Markup:
         low, high = low - 0.5, high + 0.5
     ticks = _powers(low, high) if logarithmic else [(tick, f"{tick:g}") for tick in _ticks(low, high)]
 
-    def path(line: Sequence[tuple[int, float]], kind: str, method: str) -> Markup:
+    def path(line: Sequence[tuple[int, float]], kind: str, method: str) -> "Markup":
         spots = []
         for step, value in line:
             x = _LEFT + inner * (step - first) / max(1, last - first)
-            spots.append(f"{_short(x)},{_short(_TOP + _INNER_HEIGHT * (1 - (scale(value) - low) / (high - low)))}")
-        return tag("polyline", points=" ".join(spots), class_=f"{kind} {method_class(method)}", data_method=method)
+            y = _TOP + _INNER_HEIGHT * (1 - (scale(value) - low) / (high - low))
+            spots.append(_svg("{},{}", x, y))
+        points = " ".join(spots)
+        return _svg(
+            '<polyline points="{}" class="{} {}" data-method="{}"/>', points, kind, method_class(method), method
+        )
 
-    parts = [_grid(ticks, low, high, CURVES_WIDTH)]
+    parts = _grid(ticks, low, high, CURVES_WIDTH)
     for method, lines in curves.seeds.items():
         parts += [path(line, "seed", method) for line in lines if len(lines) > 1]
     parts += [path(line, "mean", method) for method, line in curves.means.items()]
@@ -91,7 +100,7 @@ def curve_chart(curves: Curves) -> Markup:
         parts.append(_text(x, HEIGHT - _BOTTOM + 15, f"{step:,}", "tick", "end" if step == last != first else "middle"))
     kind = "step; the loss on a logarithmic scale" if logarithmic else "step"
     parts.append(_text(_LEFT + inner / 2, HEIGHT - 12, kind, "axis", "middle"))
-    return _svg(curves.title, parts, CURVES_WIDTH)
+    return _chart(curves.title, parts, CURVES_WIDTH)
 
 
 def _powers(low: float, high: float) -> list[tuple[float, str]]:
@@ -110,22 +119,30 @@ def _ticks(low: float, high: float) -> list[float]:
     return [round(each * step, 10) for each in range(start, math.floor(high / step + 1e-9) + 1)]
 
 
-def _grid(ticks: Sequence[tuple[float, str]], low: float, high: float, width: int) -> Markup:
+def _grid(ticks: Sequence[tuple[float, str]], low: float, high: float, width: int) -> list["Markup"]:
     parts = []
     for tick, label in ticks:
-        y = _short(_TOP + _INNER_HEIGHT * (1 - (tick - low) / (high - low)))
-        parts += [tag("line", x1=_LEFT, x2=width - _RIGHT, y1=y, y2=y, class_="grid")]
-        parts += [_text(_LEFT - 7, float(y) + 4, label, "tick", "end")]
-    return join(*parts)
+        y = _TOP + _INNER_HEIGHT * (1 - (tick - low) / (high - low))
+        parts += [_svg('<line x1="{}" x2="{}" y1="{}" y2="{}" class="grid"/>', _LEFT, width - _RIGHT, y, y)]
+        parts += [_text(_LEFT - 7, y + 4, label, "tick", "end")]
+    return parts
 
 
-def _text(x: float, y: float, text: str, kind: str, anchor: str) -> Markup:
-    return tag("text", text, x=_short(x), y=_short(y), class_=kind, text_anchor=anchor)
+def _text(x: float, y: float, text: str, kind: str, anchor: str) -> "Markup":
+    return _svg('<text x="{}" y="{}" class="{}" text-anchor="{}">{}</text>', x, y, kind, anchor, text)
 
 
-def _short(number: float) -> str:
-    return f"{number:.1f}".removesuffix(".0")
+def _chart(title: str, parts: list["Markup"], width: int) -> "Markup":
+    return _svg('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>', width, HEIGHT, title, parts)
 
 
-def _svg(title: str, parts: Sequence[Markup], width: int) -> Markup:
-    return tag("svg", *parts, viewBox=f"0 0 {width} {HEIGHT}", role="img", aria_label=title)
+def _svg(template: str, *values: object) -> "Markup":
+    """Put values into a template: numbers are rounded, lists joined, and all that is not markup is escaped."""
+    from markupsafe import Markup
+
+    def written(value: object) -> object:
+        if isinstance(value, list):
+            return Markup("").join(value)
+        return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
+
+    return Markup(template).format(*map(written, values))
