@@ -8,13 +8,13 @@ from experiment_folders import make_experiment, problems, right_up_to
 from placevalue.common.errors import ConfigError
 from placevalue.data import PAPER_SETS
 from placevalue.evaluation.metrics import METRICS
+from placevalue.reports.formatting import duration, format_interval, format_value
 from placevalue.reports.paper_results import METHODS, MODELS, SETS, TABLES, paper_tables, published_rows
 from placevalue.reports.results import load_experiment
 from placevalue.reports.summary import Column, conclusion, summarise
 from placevalue.reports.tables import (
     LEGEND,
     PERCENTAGES,
-    duration,
     make_table,
     terminal_table,
     to_csv,
@@ -154,3 +154,14 @@ def test_csv_marks_what_is_closest_to_zero(tmp_path):
 def test_durations():
     assert [duration(each) for each in (59.6, 600, 7300)] == ["60 s", "10 min", "2.0 h"]
     assert "Holm" in LEGEND
+
+
+def test_values_and_intervals_are_written_in_one_way():
+    assert (
+        format_value(0.1234, "accuracy_paper") == "12.3" and format_value(-0.1, "cer_written", signed=True) == "−10.0"
+    )
+    assert format_interval(-0.02, 1.04, "accuracy_paper") == "[0.0, 100.0]", "no accuracy is below 0 or above 1"
+    assert format_interval(-0.02, 1.04, "cer_written") == "[0.0, 104.0]"
+    assert format_interval(-0.02, 1.04, "accuracy_paper", signed=True) == "[−2.0, +104.0]"
+    assert format_interval(-0.5, 0.25, "log_error") == "[−0.500, 0.250]"
+    assert format_interval(None, None, "accuracy_paper") == ""

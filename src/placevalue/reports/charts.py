@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from placevalue.evaluation.statistics import Interval
 from placevalue.experiments.methods import METHODS
 from placevalue.reports.breakdowns import Breakdown, Curves
+from placevalue.reports.formatting import format_interval, format_value
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -56,10 +57,10 @@ def _point(x: float, score: Interval, ceiling: float, method: str, category: str
     def y(value: float) -> float:
         return _TOP + _INNER_HEIGHT * (1 - min(max(value / ceiling, 0), 1))
 
-    about = f"{method}, {category}: {100 * score.value:.1f}%"
+    span = format_interval(score.low, score.high, "accuracy_paper")
+    about = f"{method}, {category}: {format_value(score.value, 'accuracy_paper')}% {span}".strip()
     bar: object = ""
     if score.low is not None and score.high is not None:
-        about += f" [{100 * max(score.low, 0):.1f}, {100 * min(score.high, 1):.1f}]"
         bar = _svg('<line x1="{}" x2="{}" y1="{}" y2="{}" class="bar"/>', x, x, y(score.low), y(score.high))
     return _svg(
         '<g class="point {}" data-method="{}"><title>{}</title>{}<circle cx="{}" cy="{}" r="3.4"/></g>',

@@ -17,6 +17,7 @@ from placevalue.common.files import write_whole
 from placevalue.experiments.methods import METHODS
 from placevalue.reports.breakdowns import break_down, loss_curves
 from placevalue.reports.charts import curve_chart, method_class, point_chart
+from placevalue.reports.formatting import counted
 from placevalue.reports.results import Experiment, Run, load_experiments
 from placevalue.reports.summary import Summary, headline, summarise
 from placevalue.reports.tables import LEGEND, SHOWN, column_title, make_table
@@ -72,7 +73,7 @@ def make_page(experiments: Sequence[Experiment], baseline: str | None = None, me
         legend=LEGEND,
         methods=METHODS,
         colour=method_class,
-        counted=_counted,
+        counted=counted,
         sections=[_section(*both) for both in zip(experiments, summaries, strict=True)],
         data=[_predictions(*both) for both in zip(experiments, summaries, strict=True)],
     )
@@ -121,7 +122,7 @@ def _facts(experiment: Experiment) -> dict[str, str]:
         "model": experiment.model,
         "trained on": _several(run.train.config.get("data", {}).get("train") for run in runs),
         "tested on": tested,
-        "runs": f"{len(runs)}: {_counted(methods, 'method')}, {_counted(len(experiment.seeds), 'seed')}",
+        "runs": f"{len(runs)}: {counted(methods, 'method')}, {counted(len(experiment.seeds), 'seed')}",
         "steps": _several(f"{run.train.steps:,}" for run in runs),
         "device": _several(run.train.provenance.get("device") for run in runs),
         "date": " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
@@ -132,10 +133,6 @@ def _facts(experiment: Experiment) -> dict[str, str]:
 def _several(values: Iterable[object]) -> str:
     """Each of several values once."""
     return ", ".join(dict.fromkeys(str(value) for value in values if value))
-
-
-def _counted(count: int, name: str) -> str:
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
 
 
 def _commit(run: Run) -> str:

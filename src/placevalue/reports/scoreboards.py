@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from placevalue.common.records import ScoreRecord, SweepRecord
 from placevalue.evaluation.metrics import METRICS
 from placevalue.evaluation.statistics import PairedTest
+from placevalue.reports.formatting import format_interval, format_value
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,11 +44,8 @@ def score_table(record: ScoreRecord, title: str, metrics: Sequence[str] = SHOWN)
 def _cell(metric: str, score: Mapping[str, Any] | None) -> str:
     if score is None:
         return ""
-    scale, digits = (1, 3) if metric == "log_error" else (100, 1)
-    value, low, high = (
-        "?" if number is None else f"{scale * number:.{digits}f}" for number in map(score.get, ("value", "low", "high"))
-    )
-    return f"{value}\n[dim]\\[{low}, {high}]\n{score['n']:,}[/dim]"
+    span = format_interval(score["low"], score["high"], metric)
+    return f"{format_value(score['value'], metric)}\n[dim]\\{span}\n{score['n']:,}[/dim]"
 
 
 def comparison_table(found: Mapping[str, Mapping[str, PairedTest]], first: str, second: str) -> "Table":
@@ -65,12 +63,10 @@ def comparison_table(found: Mapping[str, Mapping[str, PairedTest]], first: str, 
     table.add_column("test")
     for name, tests in found.items():
         for metric, test in tests.items():
-            percent = [f"{100 * number:.1f}" for number in (test.first, test.second)]
-            span = (
-                "" if test.low is None or test.high is None else f" \\[{100 * test.low:+.1f}, {100 * test.high:+.1f}]"
-            )
+            percent = [format_value(number, metric) for number in (test.first, test.second)]
+            span = format_interval(test.low, test.high, metric, signed=True)
             only = ["" if number is None else f"{number:,}" for number in (test.only_first, test.only_second)]
-            difference = f"{100 * test.difference:+.1f}{span}"
+            difference = escape(f"{format_value(test.difference, metric, signed=True)} {span}")
             table.add_row(escape(name), metric, *percent, difference, f"{test.n:,}", *only, f"{test.p:.3g}", test.test)
         table.add_section()
     return table
@@ -112,6 +108,6 @@ def sweep_table(record: SweepRecord, title: str) -> "Table":
         values = [escape(str(value)) for value in trial["values"].values()]
         seeds = [_cell(config["metric"], score) for score in trial["scores"].values()]
         is_best = record.best is not None and trial["values"] == record.best["values"]
-        mean = f"{100 * trial['value']:.1f}"
+        mean = format_value(trial["value"], config["metric"])
         table.add_row(*values, *seeds, f"[bold]{mean}[/bold]" if is_best else mean)
     return table

@@ -20,6 +20,7 @@ from placevalue.evaluation.statistics import (
     paired_test,
     spread,
 )
+from placevalue.reports.formatting import format_interval, format_value, listed
 from placevalue.reports.results import Experiment
 
 SIGNIFICANT = 0.05
@@ -266,7 +267,7 @@ def conclusion(summary: Summary) -> str:
         f"({_points(change, summary.metric)}{unit})"
         for method, change in sure.items()
     ]
-    unsure = f"{_listed(open_)} cannot be told from {summary.baseline}"
+    unsure = f"{listed(open_)} cannot be told from {summary.baseline}"
     if not changes:
         first = f"{where} there is nothing to compare {summary.baseline} with."
     elif not sure:
@@ -281,16 +282,8 @@ def conclusion(summary: Summary) -> str:
 
 
 def _points(change: Change, metric: str) -> str:
-    """A change of a share in percent; a signed error is no share, and stays as it is."""
-    scale, digits = (1, 3) if METRICS[metric].direction == "zero" else (100, 1)
-    value, *span = (
-        None if each is None else f"{scale * each:+.{digits}f}" for each in (change.value, change.low, change.high)
-    )
-    return f"{value}{'' if None in span else f' [{span[0]}, {span[1]}]'}".replace("-", "−")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    span = format_interval(change.low, change.high, metric, signed=True)
+    return f"{format_value(change.value, metric, signed=True)} {span}".strip()
 
 
 def _coverage(changes: Mapping[str, Change]) -> str:
@@ -305,7 +298,7 @@ def _coverage(changes: Mapping[str, Change]) -> str:
             "another seed may change the order."
         )
     seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    but = f"; those of {_listed(single)} rest on one seed and cover problems alone" if single else ""
+    but = f"; those of {listed(single)} rest on one seed and cover problems alone" if single else ""
     return f"The intervals cover other problems of the kind and other seeds ({seeds} a method){but}."
 
 
@@ -321,7 +314,7 @@ def _reach(summary: Summary) -> str:
     if len(counts) == 1 or not summary.metric.startswith("accuracy") or summary.metric.endswith("_reachable"):
         return ""
     methods = {count: [row.method for row in summary.rows if row.unreachable == count] for count in sorted(counts)}
-    told = ", ".join(f"{count} with {_listed(names)}" for count, names in methods.items())
+    told = ", ".join(f"{count} with {listed(names)}" for count, names in methods.items())
     return f"Answers longer than the model may write count as wrong: {told}."
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from placevalue.common.errors import ConfigError
 from placevalue.evaluation.metrics import METRICS
-from placevalue.evaluation.statistics import Interval
+from placevalue.reports.formatting import counted, duration, format_interval, format_number, format_value
 from placevalue.reports.paper_results import METHODS as PAPER_METHODS
 from placevalue.reports.paper_results import SETS, PublishedRow, published_rows
 from placevalue.reports.summary import BASELINE, Cell, Change, Row, Summary, conclusion
@@ -131,65 +131,40 @@ def _line(row: Row, summary: Summary) -> Line:
 
 
 def _entry(cell: Cell, group: str, metric: str) -> Entry:
-    about = f"{_percent(cell.score.value)}%{_score_span(cell.score)}"
+    score, change = cell.score, cell.change
+    text, span = format_value(score.value, metric), format_interval(score.low, score.high, metric)
+    about = f"{text}% {span}".strip()
     if group == "baseline":
-        return Entry(_percent(cell.score.value), _score_span(cell.score).strip(), "", "plain", False, cell.best, about)
-    change = cell.change
+        return Entry(text, span, "", "plain", False, cell.best, about)
     if change is None:
-        return Entry(
-            f"({_percent(cell.score.value)})", "", "", "plain", False, cell.best, f"{about}; no seed in common"
-        )
+        return Entry(f"({text})", "", "", "plain", False, cell.best, f"{about}; no seed in common")
     text, tone, large = _signed(100 * change.value, METRICS[metric].direction)
-    seeds = "1 seed" if change.seeds == 1 else f"{change.seeds} seeds"
-    about += f"; change {text}{_change_span(change)} over {seeds}, p = {change.p:.2g}"
-    return Entry(text, _change_span(change).strip(), significance(change), tone, large, cell.best, about)
+    span = format_interval(change.low, change.high, metric, signed=True)
+    about += f"; change {f'{text} {span}'.strip()} over {counted(change.seeds, 'seed')}, p = {change.p:.2g}"
+    return Entry(text, span, significance(change), tone, large, cell.best, about)
 
 
 def _published(row: PublishedRow, value: float | None, direction: str) -> Entry | None:
     if value is None:
         return None
     if row.method == BASELINE:
-        return Entry(f"{value:.1f}", "", "", "plain", False, False, f"{value:g}% in the paper")
+        return Entry(format_number(value), "", "", "plain", False, False, f"{value:g}% in the paper")
     text, tone, large = _signed(value, direction)
     return Entry(text, "", "", tone, large, False, f"{value:+g} points in the paper".replace("-", "−"))
 
 
 def _signed(points: float, direction: str) -> tuple[str, Tone, bool]:
     """A change as text, whether it is for the better, and whether it is above 1 point."""
-    text = f"{points:+.1f}".replace("-", "−")
+    text = format_number(points, signed=True)
     if text in ("+0.0", "−0.0"):
         return "0.0", "plain", False
     gains = points < 0 if direction == "lower" else points > 0
     return text, "gain" if gains else "loss", abs(points) > _LARGE
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f}"
-
-
-def _score_span(score: Interval) -> str:
-    """The borders of a score; none of the metrics shown goes below 0."""
-    if score.low is None or score.high is None:
-        return ""
-    return f" [{100 * max(score.low, 0):.1f}, {100 * score.high:.1f}]"
-
-
-def _change_span(change: Change) -> str:
-    if change.low is None or change.high is None:
-        return ""
-    return f" [{100 * change.low:+.1f}, {100 * change.high:+.1f}]".replace("-", "−")
-
-
 def significance(change: Change) -> str:
     """† below 0.05, ‡ below 0.01, nothing else."""
     return "‡" if change.p < 0.01 else "†" if change.p < 0.05 else ""
-
-
-def duration(seconds: float) -> str:
-    """A time for people."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def terminal_table(table: PaperTable) -> "Table":
