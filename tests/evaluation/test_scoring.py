@@ -26,7 +26,7 @@ from placevalue.evaluation import statistics as statistics_module
 from placevalue.evaluation.metrics import METRICS
 from placevalue.evaluation.scoring import compare, evaluate, load_predictions, problem_units
 from placevalue.evaluation.statistics import bootstrap
-from placevalue.reports import scoreboards
+from placevalue.reports import terminal
 
 ROWS = [
     Prediction("fermat:Original:1", "7.0", "7", "fermat:Original", "How many?", "a+b"),
@@ -343,7 +343,7 @@ def test_the_papers_denominators_on_the_bundled_data(tmp_path):
     assert totals == {"a+b": 1540, "a-b": 1620, "a*b": 1130, "a/b": 1020}
 
 
-@pytest.mark.parametrize("room", [validation_module, records, metrics, statistics_module, scoring_module, scoreboards])
+@pytest.mark.parametrize("room", [validation_module, records, metrics, statistics_module, scoring_module, terminal])
 def test_no_room_on_the_way_knows_of_models(room):
     tree = ast.parse(inspect.getsource(room))
     named = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}

@@ -16,12 +16,12 @@ from placevalue.reports.tables import (
     LEGEND,
     PERCENTAGES,
     make_table,
-    terminal_table,
     to_csv,
     to_latex,
     to_markdown,
     without_operations,
 )
+from placevalue.reports.terminal import terminal_table
 
 ASKED = problems(100)
 

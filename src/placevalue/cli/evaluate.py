@@ -8,7 +8,7 @@ from placevalue.common.errors import PlacevalueError
 from placevalue.evaluation.metrics import METRICS
 from placevalue.evaluation.scoring import compare, evaluate, load_predictions
 from placevalue.evaluation.statistics import DRAWS
-from placevalue.reports.scoreboards import SHOWN, comparison_table, score_table
+from placevalue.reports.terminal import SHOWN, comparison_table, score_table
 
 
 def define(verb: argparse.ArgumentParser) -> None:

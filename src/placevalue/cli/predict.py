@@ -5,7 +5,7 @@ from pathlib import Path
 
 from placevalue.cli.console import make_console
 from placevalue.experiments.recipe import GenerationConfig, field_help, to_yaml
-from placevalue.reports.scoreboards import count_table
+from placevalue.reports.terminal import count_table
 
 
 def define(verb: argparse.ArgumentParser) -> None:

@@ -13,12 +13,12 @@ from placevalue.reports.tables import (
     PERCENTAGES,
     SHOWN,
     make_table,
-    terminal_table,
     to_csv,
     to_latex,
     to_markdown,
     without_operations,
 )
+from placevalue.reports.terminal import terminal_table
 
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 FORMATS = ("html", "terminal", "markdown", "latex", "csv")

@@ -8,7 +8,7 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from placevalue.common.errors import ConfigError
 from placevalue.evaluation.metrics import METRICS
@@ -16,9 +16,6 @@ from placevalue.reports.formatting import counted, duration, format_interval, fo
 from placevalue.reports.paper_results import METHODS as PAPER_METHODS
 from placevalue.reports.paper_results import SETS, PublishedRow, published_rows
 from placevalue.reports.summary import BASELINE, Cell, Change, Row, Summary, conclusion
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 SHOWN = ("accuracy_paper", "cer_written")
 """The metrics of a report unless others are asked for: those of the paper."""
@@ -32,7 +29,6 @@ _TITLES = {
     "accuracy_paper_reachable": "Accuracy on answers that can be written",
     "cer_written": "Character error rate",
 }
-_FEW = 3  # sets whose intervals a terminal has room for
 _LARGE = 1.0  # points from which on a change is shown darker, as in the paper
 Tone = Literal["plain", "gain", "loss"]
 
@@ -63,6 +59,11 @@ class Line:
     seeds: str
     time: str
     entries: tuple[Entry | None, ...]
+
+    @property
+    def name(self) -> str:
+        """The label, marked where the row is the paper's."""
+        return f"paper: {self.label}" if self.group == "paper" else self.label
 
 
 @dataclass(frozen=True)
@@ -167,45 +168,6 @@ def significance(change: Change) -> str:
     return "‡" if change.p < 0.01 else "†" if change.p < 0.05 else ""
 
 
-def terminal_table(table: PaperTable) -> "Table":
-    """The table for a terminal: gains green, losses red, bold above 1 point; the best of a column underlined.
-
-    Intervals stand where they fit: in the mean over sets, and in sets where there are few.
-    """
-    from rich.markup import escape
-    from rich.table import Table
-
-    shown = Table(
-        title=escape(f"{table.subtitle}\n{table.title}"),
-        caption=f"{LEGEND} Green is better, bold above 1 point, underlined the best.",
-    )
-    few = table.kinds.count("set") <= _FEW
-    wide = [kind == "mean" or (kind == "set" and few) for kind in table.kinds]
-    shown.add_column("", no_wrap=True)
-    for header, kind, count in zip(table.headers, table.kinds, table.counts, strict=True):
-        unit = "sets" if kind == "mean" else "n"
-        shown.add_column(f"{escape(header)}\n[dim]{unit}={count:,}[/dim]", justify="right")
-    shown.add_column("trained", justify="right")
-    for index, line in enumerate(table.lines):
-        if index and table.lines[index - 1].group != line.group:
-            shown.add_section()
-        label = f"paper: {line.label}" if line.group == "paper" else line.label
-        seeds = f"\n[dim]{line.seeds} seed{'s' if line.seeds != '1' else ''}[/dim]" if line.seeds else ""
-        shown.add_row(escape(label) + seeds, *map(_styled, line.entries, wide), line.time)
-    return shown
-
-
-def _styled(entry: Entry | None, wide: bool) -> str:
-    from rich.markup import escape
-
-    if entry is None:
-        return ""
-    style = {"plain": "default", "gain": "green", "loss": "red"}[entry.tone]
-    style = ("bold " if entry.large else "") + style + (" underline" if entry.best else "")
-    span = f"\n[dim]{escape(entry.span)}[/dim]" if wide and entry.span else ""
-    return f"[{style}]{escape(entry.text)}[/]{entry.mark}{span}"
-
-
 def to_markdown(tables: Sequence[PaperTable]) -> str:
     """The tables as Markdown, each with what may be concluded from it; the best of a column in bold."""
 
@@ -225,8 +187,7 @@ def to_markdown(tables: Sequence[PaperTable]) -> str:
             _row(["---", *["--:"] * (len(heads) - 1)]),
         ]
         for line in table.lines:
-            label = f"paper: {line.label}" if line.group == "paper" else line.label
-            lines.append(_row([_plain(label), *(cell(entry) for entry in line.entries), line.time, line.seeds]))
+            lines.append(_row([_plain(line.name), *(cell(entry) for entry in line.entries), line.time, line.seeds]))
         lines += ["", _plain(table.words)]
         parts.append("\n".join(lines))
     return "\n\n".join([*parts, LEGEND.replace("In brackets", "Bold is the best of a column. In brackets")]) + "\n"
@@ -266,8 +227,7 @@ def _latex_table(table: PaperTable) -> str:
         if line.group != group:
             lines.append(r"\midrule")
         group = line.group
-        label = f"paper: {line.label}" if line.group == "paper" else line.label
-        cells = [_tex(label), *(_latex_cell(entry, _is_base(line)) for entry in line.entries)]
+        cells = [_tex(line.name), *(_latex_cell(entry, _is_base(line)) for entry in line.entries)]
         lines.append(" & ".join([*cells, _tex(line.time)]) + r" \\")
     caption = f"{table.subtitle}. {table.title}. {LEGEND}"
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", rf"\caption{{{_tex(caption)}}}", r"\end{table*}"])
