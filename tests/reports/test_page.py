@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -14,9 +14,10 @@ import pytest
 from experiment_folders import make_experiment, problems, right_up_to
 from placevalue.cli.main import main
 from placevalue.common.errors import ConfigError, DataError
-from placevalue.evaluation.metrics import read_answer
+from placevalue.evaluation.metrics import metric_values, read_answer
 from placevalue.experiments.methods import METHODS
 from placevalue.reports import page as page_module
+from placevalue.reports import results
 from placevalue.reports.breakdowns import LONGEST, answer_length, break_down, loss_curves
 from placevalue.reports.charts import method_class
 from placevalue.reports.page import write_report
@@ -192,6 +193,19 @@ def test_predictions_beyond_what_a_page_holds_are_those_of_later_seeds(folder, m
     monkeypatch.setattr(page_module, "MOST_PREDICTIONS", 200)
     data = json.loads(Reader(page_module.make_page([load_experiment(folder)])).data)[0]
     assert {run["seed"] for run in data["runs"]} == {1} and data["unlisted"] == 3
+
+
+def test_values_of_a_problem_are_computed_once_for_each_metric(folder, monkeypatch):
+    asked = Counter()
+
+    def count(answers, names):
+        asked[id(answers), *names] += 1
+        return metric_values(answers, names)
+
+    monkeypatch.setattr(results, "metric_values", count)
+    experiment = load_experiment(folder)
+    page_module.make_page([experiment])
+    assert set(asked.values()) == {1} and {name for _, name in asked} >= {"accuracy_paper", "cer_written", "place_1"}
 
 
 def test_folders_of_one_name_are_told_apart(folder, tmp_path):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placevalue.common.errors import PlacevalueError
-from placevalue.numbers.numerals import find_numerals, shortest_form
+from placevalue.numbers.numerals import Numeral, find_numerals, shortest_form
 
 PLACES = 8
 """How many significant digits from the left have a metric of their own."""
@@ -37,7 +37,7 @@ def last_number(text: str) -> Decimal | None:
         >>> last_number("3 and 4 make 7.")
         Decimal('7')
     """
-    found = find_numerals(text, "extended")
+    found = _numerals(text)
     return found[-1].value if found else None
 
 
@@ -49,8 +49,13 @@ def whole_number(text: str) -> Decimal | None:
         (Decimal('7.0'), None)
     """
     text = text.strip()
-    found = find_numerals(text, "extended")
+    found = _numerals(text)
     return found[0].value if len(found) == 1 and found[0].text == text else None
+
+
+@lru_cache(maxsize=4096)  # the same answers come again in every run of an experiment
+def _numerals(text: str) -> list[Numeral]:
+    return find_numerals(text, "extended")
 
 
 EXTRACTIONS: dict[str, Callable[[str], Decimal | None]] = {"paper": last_number, "exact": whole_number}

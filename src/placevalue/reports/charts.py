@@ -86,7 +86,7 @@ def curve_chart(curves: Curves) -> "Markup":
         for step, value in line:
             x = _LEFT + inner * (step - first) / max(1, last - first)
             y = _TOP + _INNER_HEIGHT * (1 - (scale(value) - low) / (high - low))
-            spots.append(_svg("{},{}", x, y))
+            spots.append(f"{_short(x)},{_short(y)}")
         points = " ".join(spots)
         return _svg(
             '<polyline points="{}" class="{} {}" data-method="{}"/>', points, kind, method_class(method), method
@@ -144,6 +144,10 @@ def _svg(template: str, *values: object) -> "Markup":
     def written(value: object) -> object:
         if isinstance(value, list):
             return Markup("").join(value)
-        return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
+        return _short(value) if isinstance(value, float) else value
 
     return Markup(template).format(*map(written, values))
+
+
+def _short(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0")

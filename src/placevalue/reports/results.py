@@ -51,6 +51,7 @@ class Run:
     prediction: PredictionRecord
     score: ScoreRecord
     rows: list[Prediction] = field(repr=False)
+    _values: dict[str, Values] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def method(self) -> str:
@@ -69,8 +70,10 @@ class Run:
         return [read_answer(row.answer, row.prediction, row.reachable, room) for row in self.rows]
 
     def values(self, metric: str) -> Values:
-        """A metric of every problem, `(problems,)`; NaN where it means nothing."""
-        return metric_values(self.answers, [metric])[:, 0]
+        """A metric of every problem, `(problems,)`; NaN where it means nothing. Computed once; do not change it."""
+        if metric not in self._values:
+            self._values[metric] = metric_values(self.answers, [metric])[:, 0]
+        return self._values[metric]
 
 
 @dataclass(frozen=True)
