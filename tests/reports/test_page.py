@@ -217,7 +217,7 @@ def test_folders_of_one_name_are_told_apart(folder, tmp_path):
 
 
 def test_a_page_of_signed_errors_is_refused_and_nothing_is_written(folder, tmp_path):
-    with pytest.raises(ConfigError, match="log_error is no percentage"):
+    with pytest.raises(ConfigError, match="log_error is not a percentage"):
         write_report([folder], tmp_path / "page.html", metrics=["log_error"])
     assert not list(tmp_path.iterdir())
 

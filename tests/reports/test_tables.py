@@ -53,7 +53,7 @@ def test_the_baseline_is_absolute_and_the_rest_are_signed_changes(experiment):
     assert entries(table, "pause")["MAWPS"].text == "0.0" and entries(table, "pause")["MAWPS"].tone == "plain"
     alone = entries(table, "aux-hard")["MAWPS"]
     assert alone.text == "(50.0)" and alone.best and "no seed in common" in alone.about
-    assert table.lines[0].time == "60 s" and table.lines[0].seeds == "2"
+    assert table.lines[0].time == "60 s" and table.lines[0].seeds == 2
 
 
 def test_error_rates_are_coloured_the_other_way_round(experiment):
@@ -114,8 +114,8 @@ def test_markdown_says_what_may_be_concluded(experiment):
 def test_a_brief_table_has_no_operations(experiment):
     table = make_table(summarise(experiment))
     brief = without_operations(table)
-    kept = [kind for kind in table.kinds if kind != "operation"]
-    assert brief.kinds == tuple(kept) and len(kept) < len(table.kinds) and len(brief.counts) == len(kept)
+    kept = [column for column in table.columns if column.kind != "operation"]
+    assert brief.columns == tuple(kept) and len(kept) < len(table.columns)
     found = dict(zip(table.headers, table.lines[1].entries, strict=True))
     assert [found[header] for header in brief.headers] == list(brief.lines[1].entries)
 
@@ -137,7 +137,7 @@ def test_csv(experiment):
 
 
 def test_what_is_no_percentage_is_refused(experiment):
-    with pytest.raises(ConfigError, match="log_error is no percentage"):
+    with pytest.raises(ConfigError, match="log_error is not a percentage"):
         make_table(summarise(experiment, metric="log_error"))
     assert all(METRICS[name].direction in ("higher", "lower") for name in PERCENTAGES)
 

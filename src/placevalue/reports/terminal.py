@@ -116,16 +116,16 @@ def terminal_table(table: PaperTable) -> "Table":
 
     Intervals are shown where they fit: in the mean over sets, and in the sets if there are few.
     """
-    few = table.kinds.count("set") <= _FEW_SETS
-    wide = [kind == "mean" or (kind == "set" and few) for kind in table.kinds]
+    kinds = [column.kind for column in table.columns]
+    wide = [kind == "mean" or (kind == "set" and kinds.count("set") <= _FEW_SETS) for kind in kinds]
     columns: list[Cell] = [""]
-    for header, kind, count in zip(table.headers, table.kinds, table.counts, strict=True):
-        columns.append([header, (f"\n{'sets' if kind == 'mean' else 'n'}={count:,}", "dim")])
+    for each in table.columns:
+        columns.append([each.name, (f"\n{'sets' if each.kind == 'mean' else 'n'}={each.n:,}", "dim")])
     sections: list[list[list[Cell]]] = []
     for _, lines in groupby(table.lines, key=lambda line: line.group):
         sections.append([])
         for line in lines:
-            seeds = f"\n{counted(int(line.seeds), 'seed')}" if line.seeds else ""
+            seeds = f"\n{counted(line.seeds, 'seed')}" if line.seeds else ""
             sections[-1].append([[line.name, (seeds, "dim")], *map(_entry, line.entries, wide), line.time])
     caption = f"{LEGEND} Green is better, bold above 1 point, underlined the best."
     return rich_table(f"{table.subtitle}\n{table.title}", [*columns, "trained"], sections, caption=caption)
