@@ -34,7 +34,7 @@ def test_an_experiment_is_read_in_the_recipes_order_and_says_what_is_missing(fol
     assert [(run.method, run.seed) for run in found.runs] == [
         ("untouched", 1), ("untouched", 2), ("digits", 1), ("digits", 2), ("agg-before", 1),
     ]  # fmt: skip
-    assert found.missing == ("agg-before-2: not begun",) and found.name == "mine" and found.seeds == [1, 2]
+    assert found.missing == ("agg-before-2: not started",) and found.name == "mine" and found.seeds == [1, 2]
     (folder / "untouched-2" / "predictions" / "score.json").unlink()
     assert "untouched-2: no predictions/score.json" in load_experiment(folder).missing
 

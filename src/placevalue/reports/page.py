@@ -14,17 +14,18 @@ from typing import Any
 
 import placevalue
 from placevalue.common.files import write_whole
+from placevalue.evaluation.scoring import group_rows
 from placevalue.experiments.methods import METHODS
 from placevalue.reports.breakdowns import break_down, loss_curves
 from placevalue.reports.charts import curve_chart, method_class, point_chart
 from placevalue.reports.formatting import counted
-from placevalue.reports.results import Experiment, Run, load_experiments
+from placevalue.reports.results import Experiment, load_experiments
 from placevalue.reports.summary import Summary, headline, summarise
 from placevalue.reports.tables import LEGEND, SHOWN, column_title, make_table
 
 REPORT = "report.html"
 MOST_PREDICTIONS = 120_000
-"""Predictions of one experiment that the page lists; where there are more, those of the first seeds."""
+"""The most predictions of one experiment that the page lists; if there are more, it lists those of the first seeds."""
 
 
 def report(
@@ -36,10 +37,10 @@ def report(
     """Write the page of one or several experiments.
 
     Args:
-        folders: What `placevalue reproduce` wrote, the most important first.
+        folders: Folders that `placevalue reproduce` wrote, the most important first.
         out: The file; `report.html` in the first folder by default.
-        baseline: The method to compare with; by default as `summarise` chooses it.
-        metrics: Those that get a table.
+        baseline: The method to compare with; by default as in `summarise`.
+        metrics: One table each.
 
     Example:
         >>> report(["runs/quick", "results/flan-t5-small-title-mawps"])  # doctest: +SKIP
@@ -50,19 +51,15 @@ def report(
     return write_whole(out, make_page(experiments, baseline, metrics))
 
 
-write_report = report  # what it was called first
+write_report = report  # its first name
 
 
 def make_page(experiments: Sequence[Experiment], baseline: str | None = None, metrics: Sequence[str] = SHOWN) -> str:
     """The page as text."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    templates = Environment(
-        loader=PackageLoader("placevalue.reports", "template"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )
+    loader = PackageLoader("placevalue.reports", "template")
+    templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     templates.filters["source_hash"] = _source_hash
     summaries = [[summarise(each, baseline, metric) for metric in metrics] for each in experiments]
@@ -74,8 +71,8 @@ def make_page(experiments: Sequence[Experiment], baseline: str | None = None, me
         methods=METHODS,
         colour=method_class,
         counted=counted,
-        sections=[_section(*both) for both in zip(experiments, summaries, strict=True)],
-        data=[_predictions(*both) for both in zip(experiments, summaries, strict=True)],
+        sections=list(map(_section, experiments, summaries)),
+        data=list(map(_predictions, experiments, summaries)),
     )
 
 
@@ -89,7 +86,7 @@ def _source_hash(text: str) -> str:
 
 
 def _section(experiment: Experiment, summaries: Sequence[Summary]) -> dict[str, Any]:
-    """All of one experiment but its predictions; the overview takes its row from here too."""
+    """Everything about one experiment except its predictions, and its row of the overview."""
     tables, column = [make_table(summary) for summary in summaries], headline(summaries[0])
     ours = [(line.label, line.entries[column]) for line in tables[0].lines if line.group != "paper"]
     best = {label: entry for label, entry in ours if entry is not None and entry.best}
@@ -112,50 +109,45 @@ def _section(experiment: Experiment, summaries: Sequence[Summary]) -> dict[str, 
 
 def _facts(experiment: Experiment) -> dict[str, str]:
     """What was trained and tested, where and when."""
-    runs, methods = experiment.runs, len(experiment.methods)
-    sets = {name: sum(row.set == name for row in runs[0].rows) for name in dict.fromkeys(r.set for r in runs[0].rows)}
-    tested = ", ".join(f"{column_title(name)} ({count:,})" for name, count in sets.items())
+    runs, methods = experiment.runs, counted(len(experiment.methods), "method")
+    sets = group_rows([row.set for row in runs[0].rows])
+    tested = ", ".join(f"{column_title(name)} ({len(rows):,})" for name, rows in sets.items())
     if len(sets) > 3:
         tested = f"{len(sets)} sets, {len(runs[0].rows):,} problems"
     days = sorted({str(run.train.provenance.get("time", ""))[:10] for run in runs} - {""})
+    commits = [run.train.provenance.get("git", {}) for run in runs]
     return {
         "model": experiment.model,
         "trained on": _several(run.train.config.get("data", {}).get("train") for run in runs),
         "tested on": tested,
-        "runs": f"{len(runs)}: {counted(methods, 'method')}, {counted(len(experiment.seeds), 'seed')}",
+        "runs": f"{len(runs)}: {methods}, {counted(len(experiment.seeds), 'seed')}",
         "steps": _several(f"{run.train.steps:,}" for run in runs),
         "device": _several(run.train.provenance.get("device") for run in runs),
         "date": " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
-        "commit": _several(map(_commit, runs)),
+        "commit": _several(git.get("commit", "")[:10] + " with changes" * bool(git.get("dirty")) for git in commits),
     }
 
 
 def _several(values: Iterable[object]) -> str:
-    """Each of several values once."""
+    """Each distinct value once."""
     return ", ".join(dict.fromkeys(str(value) for value in values if value))
 
 
-def _commit(run: Run) -> str:
-    git = run.train.provenance.get("git", {})
-    return git.get("commit", "")[:10] + (" with changes" if git.get("dirty") else "")
-
-
 def _predictions(experiment: Experiment, summaries: Sequence[Summary]) -> dict[str, Any]:
-    """What the page's list of predictions is made of: problems once, and of each run a text and a verdict each."""
+    """The data of the list of predictions: every problem once, and a text and a verdict from each run."""
     rows = experiment.runs[0].rows
-    seeds = experiment.seeds
-    fits = max(1, MOST_PREDICTIONS // max(1, len(rows) * len(experiment.methods)))
-    runs = [run for run in experiment.runs if run.seed in seeds[:fits]]
-    sets, operations = _numbered(row.set for row in rows), _numbered(row.operation for row in rows)
+    seeds = max(1, MOST_PREDICTIONS // max(1, len(rows) * len(experiment.methods)))
+    runs = [run for run in experiment.runs if run.seed in experiment.seeds[:seeds]]
+    sets, operations = (list(group_rows(keys)) for keys in ([row.set for row in rows], [row.operation for row in rows]))
     return {
         "name": experiment.name,
         "baseline": summaries[0].baseline,
         "unlisted": len(experiment.runs) - len(runs),
         "sets": [[name, column_title(name)] for name in sets],
-        "operations": list(operations),
+        "operations": operations,
         "ids": [row.id for row in rows],
-        "set": [sets[row.set] for row in rows],
-        "operation": [-1 if row.operation is None else operations[row.operation] for row in rows],
+        "set": [sets.index(row.set) for row in rows],
+        "operation": [-1 if row.operation is None else operations.index(row.operation) for row in rows],
         "questions": [row.question for row in rows] if any(row.question for row in rows) else None,
         "answers": [row.answer for row in rows],
         "runs": [
@@ -169,8 +161,3 @@ def _predictions(experiment: Experiment, summaries: Sequence[Summary]) -> dict[s
             for run in runs
         ],
     }
-
-
-def _numbered(names: Iterable[str | None]) -> dict[str, int]:
-    found = dict.fromkeys(name for name in names if name is not None)
-    return {name: index for index, name in enumerate(found)}
