@@ -231,7 +231,7 @@ def test_whichever_way_the_corpus_is_named(tmp_path, hidden):
 
 
 def test_damage_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"holds no prediction\.json"):
+    with pytest.raises(DataError, match=r"has no prediction\.json"):
         evaluate(tmp_path)
     write_folder(tmp_path)
     with (tmp_path / "predictions.jsonl").open("a") as file:
@@ -277,7 +277,7 @@ def test_two_runs_on_the_same_problems(tmp_path):
 def test_runs_on_other_problems_are_not_compared(tmp_path):
     first = load_predictions(write_folder(tmp_path / "a"))
     second = load_predictions(write_folder(tmp_path / "b", ROWS[:-1]))
-    with pytest.raises(DataError, match=r"1 ids stand in one alone, such as fermat:1000\+:2"):
+    with pytest.raises(DataError, match=r"1 ids occur in only one, such as fermat:1000\+:2"):
         compare(first, second)
     third = [*ROWS[:-1], Prediction(**(vars(ROWS[-1]) | {"answer": "9"}))]
     with pytest.raises(DataError, match=r"1 problems have different answers .*, such as fermat:1000\+:2"):

@@ -45,13 +45,13 @@ def _survey(options: argparse.Namespace, console: "Console") -> None:
     from rich.markdown import Markdown
     from rich.progress import Progress
 
-    from placevalue.evaluation.number_space import count_parts, load_digit_rows, load_number_tokens, survey
+    from placevalue.evaluation.number_space import load_digit_rows, load_number_tokens, survey, survey_parts
     from placevalue.numbers.aggregation import AGGREGATIONS
     from placevalue.reports.figures import draw_all, markdown
 
     folder = options.out / Path(options.model).name
     with Progress(console=console) as progress:
-        task = progress.add_task(options.model, total=count_parts(list(AGGREGATIONS)))
+        task = progress.add_task(options.model, total=sum(1 for _ in survey_parts(list(AGGREGATIONS))))
         say = lambda part: progress.update(task, advance=1, description=f"{options.model}: {part}")  # noqa: E731
         record = survey(options.model, folder / "record.json", say)
     files = draw_all(record, load_digit_rows(options.model), load_number_tokens(options.model), folder, options.number)

@@ -95,10 +95,6 @@ def answer_tokens(answer: str) -> int | None:
     """Estimate a number's target tokens in the digit layouts: `[F]`, its characters, `[/F]` and end of sequence.
 
     None if the answer is not a number.
-
-    Example:
-        >>> answer_tokens("439156969900.0")
-        17
     """
     return None if whole_number(answer) is None else len(answer.strip()) + 3
 

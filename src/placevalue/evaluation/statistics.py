@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placevalue.common.errors import DataError, PlacevalueError
+from placevalue.evaluation.metrics import Values
 
 DRAWS = 1000
 COVERAGE = 0.95
 _BLOCK = 2_000_000  # drawn units in memory at once
 
-Values = NDArray[np.float64]
 Units = NDArray[np.int64]
 Groups = Sequence[tuple[Units, Units]]
 """The rows of every group that a mean is taken over, and the number of each row's problem."""
@@ -62,11 +62,11 @@ def resamples(units: int, draws: int = DRAWS, seed: int = 0) -> Iterator[Values]
 
 def unit_sums(values: Values, units: Units) -> tuple[Values, Values]:
     """Sums and counts of each unit's rows, ignoring NaN: two arrays `(units, columns)` of `values (rows, columns)`."""
+    names, numbers = np.unique(units, return_inverse=True)
     present = ~np.isnan(values)
-    shape = (int(units.max()) + 1, values.shape[1])
-    sums, counts = np.zeros(shape), np.zeros(shape)
-    np.add.at(sums, units, np.where(present, values, 0.0))
-    np.add.at(counts, units, present.astype(np.float64))
+    sums, counts = np.zeros((2, len(names), values.shape[1]))
+    np.add.at(sums, numbers, np.where(present, values, 0.0))
+    np.add.at(counts, numbers, present.astype(np.float64))
     return sums, counts
 
 
@@ -85,7 +85,7 @@ def bootstrap(values: Values, units: Units | None = None, draws: int = DRAWS, se
 
     Args:
         values: `(rows, columns)`, NaN if a row has no value.
-        units: Which rows are drawn together, as numbers from 0; by default every row alone.
+        units: Equal for rows that are drawn together; by default every row is drawn alone.
         draws: Number of resamples.
         seed: Of the resamples, which are the same for every column.
     """
@@ -97,6 +97,24 @@ def bootstrap(values: Values, units: Units | None = None, draws: int = DRAWS, se
         low, high = borders(drawn) if len(np.unique(units[present])) > 1 else (None, None)
         n = int(present.sum())
         found.append(Interval(float(column[present].mean()), low, high, n) if n else None)
+    return found
+
+
+def bootstrap_mean(
+    values: Values, units: Units, groups: Sequence[Units], draws: int = DRAWS, seed: int = 0
+) -> list[Interval | None]:
+    """Like `bootstrap`, for the mean over groups of rows in which a column has values; `n` is the number of groups."""
+    rows, columns = values.shape
+    apart = np.full((rows, len(groups), columns), np.nan)
+    for index, chosen in enumerate(groups):
+        apart[chosen, index] = values[chosen]
+    drawn = drawn_means(apart.reshape(rows, -1), units, draws, seed).reshape(draws, len(groups), columns)
+    found: list[Interval | None] = []
+    for column in range(columns):
+        having = np.flatnonzero(~np.isnan(apart[:, :, column]).all(0))
+        low, high = borders(drawn[:, having, column].mean(1)) if len(having) else (None, None)
+        means = [np.nanmean(apart[:, index, column]) for index in having]
+        found.append(Interval(float(np.mean(means)), low, high, len(having)) if means else None)
     return found
 
 
@@ -119,12 +137,7 @@ def seed_interval(values: Sequence[float]) -> Interval:
     """
     if not values:
         raise DataError("no values were given: expected one for each seed")
-    mean = float(np.mean(values))
-    if len(values) == 1:
-        return Interval(mean, None, None, 1)
-    stats: Any = _stats()
-    half = stats.t.ppf((1 + COVERAGE) / 2, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
-    return Interval(mean, float(mean - half), float(mean + half), len(values))
+    return crossed_interval(np.array([values], dtype=np.float64))[0]
 
 
 def spread(values: Values, groups: Groups) -> Values | None:
@@ -163,20 +176,12 @@ def crossed_interval(values: Values) -> tuple[Interval, float]:
 
     Problems and seeds are both samples, so both add to the variance of the mean: the variance of the problems' means
     plus that of the seeds' means, minus what both count. The degrees of freedom are Satterthwaite's. With one seed
-    only the problems count, with one problem only the seeds.
-
-    Args:
-        values: `(problems, seeds)`.
-
-    Example:
-        >>> crossed_interval(np.array([[1.0, 1.0], [0.0, 1.0]]))[0].value
-        0.75
+    only the problems count, with one problem only the seeds. `values` are `(problems, seeds)`.
     """
     problems, seeds = values.shape
     mean = float(values.mean())
-    sides = [
-        (side.var(ddof=1) / len(side), len(side) - 1) for side in (values.mean(1), values.mean(0)) if len(side) > 1
-    ]
+    means = [each for each in (values.mean(1), values.mean(0)) if len(each) > 1]
+    sides = [(each.var(ddof=1) / len(each), len(each) - 1) for each in means]
     if not sides:
         return Interval(mean, None, None, values.size), 1.0
     variance = sum(part for part, _ in sides)
@@ -187,7 +192,7 @@ def crossed_interval(values: Values) -> tuple[Interval, float]:
     if variance < 1e-18:  # all values are equal: p is that of a sign test
         return Interval(mean, mean, mean, values.size), 1.0 if abs(mean) < 1e-9 else 2.0 ** (1 - problems)
     freedom = variance**2 / sum(part**2 / freedom for part, freedom in sides)
-    stats: Any = _stats()
+    stats = _stats()
     half = float(stats.t.ppf((1 + COVERAGE) / 2, freedom) * np.sqrt(variance))
     p = float(2 * stats.t.sf(abs(mean) / np.sqrt(variance), freedom))
     return Interval(mean, mean - half, mean + half, values.size), p
@@ -234,7 +239,7 @@ def paired_test(
 ) -> PairedTest:
     """Compare two runs' values, `(problems,)` each: exact McNemar test if all are 0 or 1, else permutation test.
 
-    McNemar's test assumes independent rows, so rows that are drawn together (`units`) always get the permutation test.
+    McNemar's test assumes independent rows, so rows that are drawn together always get the permutation test.
     """
     together = np.arange(len(first)) if units is None else units
     difference = bootstrap((second - first)[:, None], together, draws, seed)[0]

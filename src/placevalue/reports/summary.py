@@ -179,8 +179,7 @@ def _change(baseline: dict[int, Values], values: dict[int, Values], groups: Grou
         kept = ~np.isnan(first[rows, 0] + second[rows, 0])
         if not kept.any():
             return None
-        numbered = np.unique(units[kept], return_inverse=True)[1]
-        test = paired_test(first[rows, 0][kept], second[rows, 0][kept], numbered)
+        test = paired_test(first[rows, 0][kept], second[rows, 0][kept], units[kept])
         return Change(test.difference, test.low, test.high, test.p, 1)
     found = group_interval(second - first, groups)
     return found and Change(found[0].value, found[0].low, found[0].high, found[1], len(seeds))
