@@ -1,4 +1,4 @@
-"""neighbours: the number space of a model."""
+"""placevalue neighbours: measure a model's number space."""
 
 import argparse
 from pathlib import Path
@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 def define(verb: argparse.ArgumentParser) -> None:
     """The flags of `neighbours`."""
     verb.add_argument("--model", required=True, help=f"a hub name, a folder, or one of {', '.join(PRETRAINED)}")
-    verb.add_argument("--out", type=Path, default=Path("results/neighbours"), help="where records and figures go")
-    verb.add_argument("--number", type=int, default=55, help="the number whose neighbourhood is drawn")
-    verb.add_argument("--layer", type=int, help="look at what stands at [AGG] after this many layers instead")
-    verb.add_argument("--aggregation", default="weighted", help="with --layer, the aggregation")
-    verb.add_argument("--digits", type=int, default=4, help="with --layer, the longest numbers")
+    verb.add_argument(
+        "--out",
+        type=Path,
+        default=Path("results/neighbours"),
+        help="where records and figures go (default: %(default)s)",
+    )
+    verb.add_argument("--number", type=int, default=55, help="draw this number's neighbourhood (default: %(default)s)")
+    verb.add_argument("--layer", type=int, help="measure the hidden states at [AGG] after this layer instead")
+    verb.add_argument("--aggregation", default="weighted", help="with --layer, the aggregation (default: %(default)s)")
+    verb.add_argument("--digits", type=int, default=4, help="with --layer, the longest numbers (default: %(default)s)")
 
 
 def run(options: argparse.Namespace) -> None:
