@@ -26,14 +26,9 @@ Cell = str | Sequence[str | tuple[str, str]]
 def rich_table(
     title: str, columns: Iterable[Cell], sections: Iterable[Iterable[Iterable[Cell]]], left: int = 1, caption: str = ""
 ) -> "Table":
-    """A table of sections of rows. Text is never read as rich markup.
+    """A table of rows in sections, with a line between them; the first `left` columns are aligned left.
 
-    Args:
-        title: The text above the table.
-        columns: The headers.
-        sections: Rows of cells; a line separates the sections.
-        left: How many columns are aligned left; the others are aligned right.
-        caption: The text below the table.
+    Text is never read as rich markup.
     """
     from rich.table import Table
     from rich.text import Text
