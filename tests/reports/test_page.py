@@ -58,7 +58,7 @@ def page(folder, second):
 
 
 class Reader(HTMLParser):
-    """The elements of a page, and what stands in its data."""
+    """The elements, attributes and texts of a page, and its data."""
 
     def __init__(self, text):
         super().__init__()
@@ -208,7 +208,7 @@ def test_values_of_a_problem_are_computed_once_for_each_metric(folder, monkeypat
     assert set(asked.values()) == {1} and {name for _, name in asked} >= {"accuracy_paper", "cer_written", "place_1"}
 
 
-def test_folders_of_one_name_are_told_apart(folder, tmp_path):
+def test_folders_with_the_same_name_get_distinct_names(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "other" / "first")
     found = load_experiments([folder, tmp_path / "other" / "first"])
     assert [each.name for each in found] == [f"{folder.parent.name}/first", "other/first"]
@@ -294,7 +294,7 @@ def test_a_link_gives_the_same_view_again(browse):
     assert count.startswith("1 of 60") and questions == ["What do 3 and 3 make?"]
 
 
-def test_answers_of_all_seeds_stand_together(browse):
+def test_answers_of_all_seeds_are_shown_together(browse):
     dom = browse("#predictions&text=What+do+31+and".replace("+", "%20"))
     assert listed(dom)[0].startswith("1 of 60")
     chips = [
@@ -313,7 +313,7 @@ def test_the_other_filters(browse):
     assert "page 3 of 3" in dom and listed(dom)[0] == "60 of 60 problems.", "what is unknown is left out"
     other = "#predictions&experiment=" + "%3Ci%3Esecond" + "&set=fermat%3A1000%2B"
     count, questions = listed(browse(other))
-    assert count.startswith("10 of 20") and questions[0] == "fermat:1000+:0", "no question: its id stands for it"
+    assert count.startswith("10 of 20") and questions[0] == "fermat:1000+:0", "no question: its id is shown instead"
     assert listed(browse("#predictions&text=onerror"))[0].startswith("2 of 60")
 
 

@@ -61,7 +61,7 @@ def test_error_rates_are_coloured_the_other_way_round(experiment):
     assert cell.text.startswith("+") and cell.tone == "loss" and cell.large
 
 
-def test_the_papers_figures_stand_below_where_the_model_is_the_same(experiment, tmp_path):
+def test_the_papers_figures_are_shown_below_where_the_model_is_the_same(experiment, tmp_path):
     table = make_table(summarise(experiment))
     theirs = [line for line in table.lines if line.group == "paper"]
     assert [line.label for line in theirs] == list(METHODS.values())

@@ -24,7 +24,6 @@ PLACES = 8
 """The number of significant digits, from the left, that have their own metric."""
 
 Values = NDArray[np.float64]
-Direction = Literal["higher", "lower", "zero"]
 
 
 def last_number(text: str) -> Decimal | None:
@@ -42,12 +41,7 @@ def last_number(text: str) -> Decimal | None:
 
 
 def whole_number(text: str) -> Decimal | None:
-    """The value of a text that is one number, apart from surrounding spaces: the extraction `exact`.
-
-    Example:
-        >>> whole_number(" 7.0 "), whole_number("7 apples")
-        (Decimal('7.0'), None)
-    """
+    """The value of a text that is one number, apart from surrounding spaces: the extraction `exact`."""
     text = text.strip()
     found = _numerals(text)
     return found[0].value if len(found) == 1 and found[0].text == text else None
@@ -183,7 +177,7 @@ class Metric(NamedTuple):
     """A metric, which direction is better, and its description."""
 
     function: Callable[[Answered], float | None]
-    direction: Direction
+    direction: Literal["higher", "lower", "zero"]
     description: str
 
 

@@ -23,11 +23,8 @@ from placevalue.tokenizer.tokenizer import number_ids, number_tokenizer
 SCHEMA = "placevalue/number-space/1"
 LENGTHS = range(1, 7)
 FALLS = (4.0, 6.0, 10.0, 14.0, 20.0, 30.0, 50.0)
-_DRIFT_LENGTHS = range(1, 16)
 _HALF = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _SEED = 0
-
-Say = Callable[[str], object]
 
 
 def load_digit_rows(name: str) -> Tensor:
@@ -59,7 +56,7 @@ def load_number_tokens(name: str) -> dict[int, Tensor]:
     return dict(zip(found, _embed(load_model(name), list(found.values())), strict=True))
 
 
-def survey(name: str, record: Path, say: Say, names: list[str] | None = None) -> dict[str, Any]:
+def survey(name: str, record: Path, say: Callable[[str], object], names: list[str] | None = None) -> dict[str, Any]:
     """Measure the parts that a model's record lacks, and return the whole record.
 
     Args:
@@ -114,7 +111,7 @@ def _drift(rows: Tensor, function: Aggregation) -> dict[str, float]:
     size = float(rows.norm(dim=1).mean())
     generator = torch.Generator().manual_seed(_SEED)
     drift = {}
-    for length in _DRIFT_LENGTHS:
+    for length in range(1, 16):
         numbers = torch.randint(10 ** (length - 1), 10**length, (500,), generator=generator)
         drift[length] = float(function(digits_of(numbers), rows)[:, 0].norm(dim=1).mean()) / size
     return _by_length(drift)

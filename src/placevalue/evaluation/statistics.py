@@ -93,10 +93,9 @@ def bootstrap(values: Values, units: Units | None = None, draws: int = DRAWS, se
     means = drawn_means(values, units, draws, seed)
     found: list[Interval | None] = []
     for column, drawn in zip(values.T, means.T, strict=True):
-        present = ~np.isnan(column)
-        low, high = borders(drawn) if len(np.unique(units[present])) > 1 else (None, None)
-        n = int(present.sum())
-        found.append(Interval(float(column[present].mean()), low, high, n) if n else None)
+        present = column[kept := ~np.isnan(column)]
+        low, high = borders(drawn) if len(np.unique(units[kept])) > 1 else (None, None)
+        found.append(Interval(float(present.mean()), low, high, len(present)) if len(present) else None)
     return found
 
 
@@ -216,9 +215,9 @@ def holm(chances: Sequence[float]) -> list[float]:
 def mcnemar(first: Values, second: Values) -> tuple[float, int, int]:
     """Exact McNemar test of two columns of 0 and 1: p, and how many only the first or only the second has right."""
     only_first, only_second = int(((first == 1) & (second == 0)).sum()), int(((first == 0) & (second == 1)).sum())
-    if not only_first + only_second:
-        return 1.0, 0, 0
-    return float(_stats().binomtest(only_first, only_first + only_second).pvalue), only_first, only_second
+    differing = only_first + only_second
+    p = float(_stats().binomtest(only_first, differing).pvalue) if differing else 1.0
+    return p, only_first, only_second
 
 
 def permutation_p(differences: Values, units: Units, draws: int = DRAWS, seed: int = 0) -> float:

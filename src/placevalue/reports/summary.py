@@ -197,10 +197,9 @@ def _level(
 
 def _best(scores: dict[str, float], metric: str) -> set[str]:
     """The methods with the best score; none if there is only one method."""
-    if len(scores) < 2:
-        return set()
-    least = min(_badness(value, metric) for value in scores.values())
-    return {method for method, value in scores.items() if _badness(value, metric) <= least + 1e-12}
+    least = min((_badness(value, metric) for value in scores.values()), default=0.0)
+    best = {method for method, value in scores.items() if _badness(value, metric) <= least + 1e-12}
+    return best if len(scores) > 1 else set()
 
 
 def _badness(value: float, metric: str) -> float:

@@ -105,10 +105,10 @@
     const pages = Math.max(1, Math.ceil(found.length / PAGE));
     page = Math.min(Math.max(page, 0), pages - 1);
     document.getElementById("list").replaceChildren(...found.slice(page * PAGE, (page + 1) * PAGE).map((index) => problem(shown, seen, index, wanted.method)));
-    let told = `${found.length.toLocaleString("en")} of ${shown.ids.length.toLocaleString("en")} problems`;
-    if (wanted.method && wanted.method !== shown.baseline) told += `; against ${shown.baseline}, ${wanted.method} fixed ${counts.fixed} and broke ${counts.broken}` + (wanted.seed ? "" : ", over all seeds");
-    if (shown.unlisted) told += `; ${shown.unlisted} runs of other seeds are not listed`;
-    document.getElementById("count").textContent = told + ".";
+    let text = `${found.length.toLocaleString("en")} of ${shown.ids.length.toLocaleString("en")} problems`;
+    if (wanted.method && wanted.method !== shown.baseline) text += `; against ${shown.baseline}, ${wanted.method} fixed ${counts.fixed} and broke ${counts.broken}` + (wanted.seed ? "" : ", over all seeds");
+    if (shown.unlisted) text += `; ${shown.unlisted} runs of other seeds are not listed`;
+    document.getElementById("count").textContent = text + ".";
     document.getElementById("page").textContent = `page ${page + 1} of ${pages}`;
     document.getElementById("previous").disabled = page === 0;
     document.getElementById("next").disabled = page >= pages - 1;
