@@ -173,7 +173,7 @@ def test_what_means_nothing_is_absent():
     assert metric_values([]).shape == (0, len(METRICS))
 
 
-def test_answers_that_the_target_has_no_room_for():
+def test_answers_beyond_the_token_limit():
     assert answer_tokens("7.0") == 6 and answer_tokens("Not commutable") is None
     assert answer_tokens("439156969900.0") == 17
     within = scores("39156969900.0", "39156969900.0", max_answer=16)

@@ -146,7 +146,7 @@ def test_decimals_stand_in_order():
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["model"])
 class TestCommittedRecords:
-    """What the records of real models say, held to what the documents claim."""
+    """The documents' claims agree with the records of real models."""
 
     def test_the_papers_claims(self, record):
         f1 = {name: record["parts"][f"f1/{name}"]["f1"] for name in AGGREGATIONS}

@@ -5,6 +5,8 @@ import json
 import re
 import shutil
 import subprocess
+from collections import Counter, defaultdict
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -12,16 +14,17 @@ import pytest
 from experiment_folders import make_experiment, problems, right_up_to
 from placevalue.cli.main import main
 from placevalue.common.errors import ConfigError, DataError
-from placevalue.evaluation.metrics import read_answer
+from placevalue.evaluation.metrics import metric_values, read_answer
 from placevalue.experiments.methods import METHODS
 from placevalue.reports import page as page_module
+from placevalue.reports import results
 from placevalue.reports.breakdowns import LONGEST, answer_length, break_down, loss_curves
 from placevalue.reports.charts import method_class
-from placevalue.reports.markup import join, tag
-from placevalue.reports.page import as_script, write_report
+from placevalue.reports.page import write_report
 from placevalue.reports.results import load_experiment, load_experiments
 
 HOSTILE = '</script><img src=x onerror="document.title=1"><!--<script>'
+TEMPLATED = "{{ 7*7 }}{% raw %}{# note #}\" onclick='x' \u2028&amp;"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ASKED = problems(60, digits=3)
 ASKED[0] = ASKED[0] | {"question": f"Is {HOSTILE} worth 10?", "operation": "<b>a+b</b>"}
@@ -55,15 +58,17 @@ def page(folder, second):
 
 
 class Reader(HTMLParser):
-    """The elements of a page, and what stands in its data."""
+    """The elements, attributes and texts of a page, and its data."""
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.data, self.inside, self.links = [], "", None, []
+        self.tags, self.data, self.inside, self.links, self.attributes = [], "", None, [], []
+        self.by_tag = defaultdict(list)
         self.feed(text)
 
     def handle_starttag(self, name, attributes):
         self.tags.append(name)
+        self.attributes += dict(attributes)
         self.inside = dict(attributes).get("id") if name == "script" else self.inside
         self.links += [value for key, value in attributes if key in ("src", "href", "srcset", "action", "data")]
 
@@ -73,6 +78,8 @@ class Reader(HTMLParser):
     def handle_data(self, text):
         if self.inside == "data":
             self.data += text
+        elif self.tags and self.tags[-1] not in ("script", "style"):
+            self.by_tag[self.tags[-1]].append(text)
 
 
 def test_the_page_is_one_file_that_fetches_nothing(page, folder):
@@ -91,25 +98,36 @@ def test_hostile_text_stays_text(page):
     assert html.escape("<i>second") in text
 
 
-def test_json_in_a_script_cannot_end_it():
-    made = as_script({"a": f"{HOSTILE} & \u2028", "<": ">"})
-    assert not set("<>&\u2028") & set(made) and json.loads(made) == {"a": f"{HOSTILE} & \u2028", "<": ">"}
-
-
-def test_markup_escapes_all_that_is_not_markup():
-    assert tag("a", "<", tag("b", "&"), None, title='"<', hidden=True, id=None) == (
-        '<a title="&quot;&lt;" hidden>&lt;<b>&amp;</b></a>'
-    )
-    assert join("<", tag("i")) == "&lt;<i></i>"
+@pytest.mark.parametrize("text", [HOSTILE, TEMPLATED])
+def test_no_name_or_text_becomes_markup_or_template(text, tmp_path, monkeypatch):
+    """In a question, a gold answer, a prediction, a set, an operation, a model, a method and a folder."""
+    monkeypatch.setitem(METHODS, text, replace(METHODS["digits"], about=text))
+    asked = [each | {"question": text, "operation": text, "set": text} for each in problems(4)]
+    asked[0] |= {"answer": text, "id": text}
+    answers = {name: {1: [text, "1", "2", "3"]} for name in ("digits", "pause")}
+    experiment = load_experiment(make_experiment(tmp_path / "one", answers, asked, model=text))
+    runs = tuple(replace(run, train=replace(run.train, method=text)) for run in experiment.runs[:1])
+    runs += experiment.runs[1:]
+    experiment = replace(experiment, name=text, runs=runs, missing=(text,))
+    made = page_module.make_page([experiment, replace(experiment, name="other")])
+    plain = page_module.make_page([load_experiment(tmp_path / "one")])
+    found, expected = Reader(made), Reader(plain)
+    assert set(found.tags) <= {*expected.tags, "details", "summary", "ul", "li"} and found.tags.count("script") == 2
+    assert not {"onclick", "onerror", "src"} & set(found.attributes)
+    for name in ("title", "h2", "a", "td", "th", "i", "li", "dd", "text"):
+        assert text in "".join(found.by_tag[name]), name
+    (data, _) = json.loads(found.data)
+    assert data["name"] == text == data["questions"][0] == data["answers"][0] == data["ids"][0] == data["sets"][0][0]
+    assert data["operations"] == [text] and data["runs"][0]["texts"][0] == text == data["runs"][0]["method"]
 
 
 def test_tables_conclusion_facts_and_what_is_missing(page):
     text = page.read_text()
     first, other = text.split('id="e1"')
     assert 'class="baseline"><th scope="row" title="each number' in first and ">51.7" in first
-    assert "the paper&#x27;s published figures for this model" in first and ">23.0<" in first
-    assert "paper&#x27;s published" not in other.split('id="predictions"')[0], "another model"
-    assert "aux-soft-1: not begun" in first and "ababababab" in first and "On mawps:test, " in first
+    assert "the paper's published figures for this model" in first and ">23.0<" in first
+    assert "paper's published" not in other.split('id="predictions"')[0], "another model"
+    assert "aux-soft-1: not started" in first and "ababababab" in first and "On mawps:test, " in first
     assert '<td class="gain large best edge"' in first and "trained once" in other
     assert "mean over sets" in other and text.count("<caption>") == 4
 
@@ -177,7 +195,20 @@ def test_predictions_beyond_what_a_page_holds_are_those_of_later_seeds(folder, m
     assert {run["seed"] for run in data["runs"]} == {1} and data["unlisted"] == 3
 
 
-def test_folders_of_one_name_are_told_apart(folder, tmp_path):
+def test_values_of_a_problem_are_computed_once_for_each_metric(folder, monkeypatch):
+    asked = Counter()
+
+    def count(answers, names):
+        asked[id(answers), *names] += 1
+        return metric_values(answers, names)
+
+    monkeypatch.setattr(results, "metric_values", count)
+    experiment = load_experiment(folder)
+    page_module.make_page([experiment])
+    assert set(asked.values()) == {1} and {name for _, name in asked} >= {"accuracy_paper", "cer_written", "place_1"}
+
+
+def test_folders_with_the_same_name_get_distinct_names(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "other" / "first")
     found = load_experiments([folder, tmp_path / "other" / "first"])
     assert [each.name for each in found] == [f"{folder.parent.name}/first", "other/first"]
@@ -186,7 +217,7 @@ def test_folders_of_one_name_are_told_apart(folder, tmp_path):
 
 
 def test_a_page_of_signed_errors_is_refused_and_nothing_is_written(folder, tmp_path):
-    with pytest.raises(ConfigError, match="log_error is no percentage"):
+    with pytest.raises(ConfigError, match="log_error is not a percentage"):
         write_report([folder], tmp_path / "page.html", metrics=["log_error"])
     assert not list(tmp_path.iterdir())
 
@@ -263,7 +294,7 @@ def test_a_link_gives_the_same_view_again(browse):
     assert count.startswith("1 of 60") and questions == ["What do 3 and 3 make?"]
 
 
-def test_answers_of_all_seeds_stand_together(browse):
+def test_answers_of_all_seeds_are_shown_together(browse):
     dom = browse("#predictions&text=What+do+31+and".replace("+", "%20"))
     assert listed(dom)[0].startswith("1 of 60")
     chips = [
@@ -282,7 +313,7 @@ def test_the_other_filters(browse):
     assert "page 3 of 3" in dom and listed(dom)[0] == "60 of 60 problems.", "what is unknown is left out"
     other = "#predictions&experiment=" + "%3Ci%3Esecond" + "&set=fermat%3A1000%2B"
     count, questions = listed(browse(other))
-    assert count.startswith("10 of 20") and questions[0] == "fermat:1000+:0", "no question: its id stands for it"
+    assert count.startswith("10 of 20") and questions[0] == "fermat:1000+:0", "no question: its id is shown instead"
     assert listed(browse("#predictions&text=onerror"))[0].startswith("2 of 60")
 
 

@@ -34,7 +34,7 @@ def test_an_experiment_is_read_in_the_recipes_order_and_says_what_is_missing(fol
     assert [(run.method, run.seed) for run in found.runs] == [
         ("untouched", 1), ("untouched", 2), ("digits", 1), ("digits", 2), ("agg-before", 1),
     ]  # fmt: skip
-    assert found.missing == ("agg-before-2: not begun",) and found.name == "mine" and found.seeds == [1, 2]
+    assert found.missing == ("agg-before-2: not started",) and found.name == "mine" and found.seeds == [1, 2]
     (folder / "untouched-2" / "predictions" / "score.json").unlink()
     assert "untouched-2: no predictions/score.json" in load_experiment(folder).missing
 
@@ -90,12 +90,14 @@ def test_questions_of_the_training_data_are_left_out_of_a_column(tmp_path, seeds
     assert cells["digits"].score.value == pytest.approx(6 / 18) and cells["pause"].score.value == pytest.approx(2 / 18)
     assert cells["digits"].score.low < 6 / 18 < cells["digits"].score.high
     assert cells["pause"].change.value == pytest.approx(-4 / 18) and cells["digits"].score.n == 18 * seeds
-    assert "2 of the 20 questions stand in the training data" in conclusion(summary)
+    assert "2 of the 20 test questions also occur in the training data" in conclusion(summary)
     every = tmp_path / "every.csv"
     every.write_text("question,answer\n" + "".join(f"{each['question']},1\n" for each in ASKED))
     known = dict(train=str(every), checksum=data_checksum(every))
     told = summarise(load_experiment(make_experiment(tmp_path / "all", answers, ASKED, **known)))
-    assert all(each.kind != "unseen" for each in told.columns) and "20 of the 20 questions stand" in conclusion(told)
+    assert all(
+        each.kind != "unseen" for each in told.columns
+    ) and "20 of the 20 test questions also occur" in conclusion(told)
     train.write_text(train.read_text() + "one more?,1\n")  # not what was trained on
     assert all(each.kind != "unseen" for each in summarise(load_experiment(tmp_path / "mine")).columns)
     train.unlink()
@@ -231,7 +233,7 @@ def test_a_conclusion_says_who_cannot_write_all_answers(tmp_path):
         shutil.copytree(other / f"{method}-1", folder / f"{method}-1")
     (folder / "recipe.yaml").unlink()
     experiment = load_experiment(folder)
-    told = "Answers longer than the model may write count as wrong: 0 with pause and untouched, 3 with digits."
+    told = "Answers longer than the token limit count as wrong: 0 for pause and untouched, 3 for digits."
     assert told in conclusion(summarise(experiment))
     for metric in ("accuracy_paper_reachable", "cer_written"):
         assert "longer" not in conclusion(summarise(experiment, metric=metric))
@@ -287,12 +289,12 @@ def test_conclusions_say_no_more_than_the_intervals(tmp_path):
     asked = problems(200)
     once = {"digits": {1: right_up_to(asked, 60)}, "pause": {1: right_up_to(asked, 61)}}
     said = conclusion(summarise(load_experiment(make_experiment(tmp_path / "a", once, asked))))
-    assert "pause cannot be told from digits" in said and "trained once" in said and "better" not in said
+    assert "pause does not differ significantly from digits" in said and "trained once" in said and "better" not in said
     alone = conclusion(summarise(load_experiment(make_experiment(tmp_path / "c", {"pause": once["pause"]}, asked))))
     assert alone.startswith("On mawps:test there is nothing to compare pause with.")
     apart = {"digits": {1: right_up_to(asked, 20)}, "pause": {1: right_up_to(asked, 90)}}
     sure = conclusion(summarise(load_experiment(make_experiment(tmp_path / "d", apart, asked))))
-    assert sure.startswith("On mawps:test, pause is better than digits (+35.0 [") and "cannot" not in sure
+    assert sure.startswith("On mawps:test, pause is better than digits (+35.0 [") and "significantly" not in sure
     rng = np.random.default_rng(0)
     answers = {
         method: {seed: [each["answer"] if rng.random() < rate else "0" for each in asked] for seed in (1, 2, 3, 4)}
@@ -301,7 +303,7 @@ def test_conclusions_say_no_more_than_the_intervals(tmp_path):
     found = load_experiment(make_experiment(tmp_path / "b", answers, asked))
     said = conclusion(summarise(found))
     assert "agg-before is better than digits (+" in said and "aux-soft is worse than digits (−" in said
-    assert "pause cannot be told" in said and "4 a method" in said and "missing" not in said
+    assert "pause does not differ" in said and "4 per method" in said and "missing" not in said
     assert "agg-before is better than digits (−" in conclusion(summarise(found, metric="cer_written")), (
         "lower is better"
     )
@@ -360,4 +362,4 @@ def test_a_conclusion_says_which_changes_rest_on_one_seed(tmp_path):
         "pause": {1: right_up_to(asked, 35)},
     }
     told = conclusion(summarise(load_experiment(make_experiment(tmp_path / "e", answers, asked))))
-    assert "other seeds (3 a method); those of pause rest on one seed and cover problems alone." in told
+    assert "of seeds (3 per method); those of pause rest on one seed and account for the problems only." in told

@@ -8,20 +8,20 @@ from experiment_folders import make_experiment, problems, right_up_to
 from placevalue.common.errors import ConfigError
 from placevalue.data import PAPER_SETS
 from placevalue.evaluation.metrics import METRICS
+from placevalue.reports.formatting import duration, format_interval, format_value
 from placevalue.reports.paper_results import METHODS, MODELS, SETS, TABLES, paper_tables, published_rows
 from placevalue.reports.results import load_experiment
 from placevalue.reports.summary import Column, conclusion, summarise
 from placevalue.reports.tables import (
     LEGEND,
     PERCENTAGES,
-    duration,
     make_table,
-    terminal_table,
     to_csv,
     to_latex,
     to_markdown,
     without_operations,
 )
+from placevalue.reports.terminal import terminal_table
 
 ASKED = problems(100)
 
@@ -53,7 +53,7 @@ def test_the_baseline_is_absolute_and_the_rest_are_signed_changes(experiment):
     assert entries(table, "pause")["MAWPS"].text == "0.0" and entries(table, "pause")["MAWPS"].tone == "plain"
     alone = entries(table, "aux-hard")["MAWPS"]
     assert alone.text == "(50.0)" and alone.best and "no seed in common" in alone.about
-    assert table.lines[0].time == "60 s" and table.lines[0].seeds == "2"
+    assert table.lines[0].time == "60 s" and table.lines[0].seeds == 2
 
 
 def test_error_rates_are_coloured_the_other_way_round(experiment):
@@ -61,7 +61,7 @@ def test_error_rates_are_coloured_the_other_way_round(experiment):
     assert cell.text.startswith("+") and cell.tone == "loss" and cell.large
 
 
-def test_the_papers_figures_stand_below_where_the_model_is_the_same(experiment, tmp_path):
+def test_the_papers_figures_are_shown_below_where_the_model_is_the_same(experiment, tmp_path):
     table = make_table(summarise(experiment))
     theirs = [line for line in table.lines if line.group == "paper"]
     assert [line.label for line in theirs] == list(METHODS.values())
@@ -114,8 +114,8 @@ def test_markdown_says_what_may_be_concluded(experiment):
 def test_a_brief_table_has_no_operations(experiment):
     table = make_table(summarise(experiment))
     brief = without_operations(table)
-    kept = [kind for kind in table.kinds if kind != "operation"]
-    assert brief.kinds == tuple(kept) and len(kept) < len(table.kinds) and len(brief.counts) == len(kept)
+    kept = [column for column in table.columns if column.kind != "operation"]
+    assert brief.columns == tuple(kept) and len(kept) < len(table.columns)
     found = dict(zip(table.headers, table.lines[1].entries, strict=True))
     assert [found[header] for header in brief.headers] == list(brief.lines[1].entries)
 
@@ -137,7 +137,7 @@ def test_csv(experiment):
 
 
 def test_what_is_no_percentage_is_refused(experiment):
-    with pytest.raises(ConfigError, match="log_error is no percentage"):
+    with pytest.raises(ConfigError, match="log_error is not a percentage"):
         make_table(summarise(experiment, metric="log_error"))
     assert all(METRICS[name].direction in ("higher", "lower") for name in PERCENTAGES)
 
@@ -154,3 +154,14 @@ def test_csv_marks_what_is_closest_to_zero(tmp_path):
 def test_durations():
     assert [duration(each) for each in (59.6, 600, 7300)] == ["60 s", "10 min", "2.0 h"]
     assert "Holm" in LEGEND
+
+
+def test_values_and_intervals_are_written_in_one_way():
+    assert (
+        format_value(0.1234, "accuracy_paper") == "12.3" and format_value(-0.1, "cer_written", signed=True) == "−10.0"
+    )
+    assert format_interval(-0.02, 1.04, "accuracy_paper") == "[0.0, 100.0]", "no accuracy is below 0 or above 1"
+    assert format_interval(-0.02, 1.04, "cer_written") == "[0.0, 104.0]"
+    assert format_interval(-0.02, 1.04, "accuracy_paper", signed=True) == "[−2.0, +104.0]"
+    assert format_interval(-0.5, 0.25, "log_error") == "[−0.500, 0.250]"
+    assert format_interval(None, None, "accuracy_paper") == ""

@@ -1,4 +1,4 @@
-"""evaluate: predictions to scores."""
+"""placevalue evaluate: score predictions."""
 
 import argparse
 from pathlib import Path
@@ -8,29 +8,27 @@ from placevalue.common.errors import PlacevalueError
 from placevalue.evaluation.metrics import METRICS
 from placevalue.evaluation.scoring import compare, evaluate, load_predictions
 from placevalue.evaluation.statistics import DRAWS
-from placevalue.reports.scoreboards import SHOWN, comparison_table, score_table
+from placevalue.reports.terminal import SHOWN, comparison_table, score_table
 
 
 def define(verb: argparse.ArgumentParser) -> None:
     """The flags of `evaluate`."""
     verb.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a folder of predictions, or a JSONL file")
-    verb.add_argument("--compare", action="store_true", help="test two runs on the same problems against each other")
-    verb.add_argument("--allow-leakage", action="store_true", help="score models on problems that they have seen")
-    verb.add_argument("--draws", type=int, default=DRAWS, help="resamples behind the intervals")
-    verb.add_argument("--seed", type=int, default=0, help="makes the resamples")
-    verb.add_argument(
-        "--max-answer", type=int, metavar="TOKENS", help="target tokens, where the predictions do not say"
-    )
+    verb.add_argument("--compare", action="store_true", help="test whether two runs on the same problems differ")
+    verb.add_argument("--allow-leakage", action="store_true", help="score models on problems that they were trained on")
+    verb.add_argument("--draws", type=int, default=DRAWS, help="number of bootstrap resamples (default: %(default)s)")
+    verb.add_argument("--seed", type=int, default=0, help="seed of the resamples (default: %(default)s)")
+    verb.add_argument("--max-answer", type=int, metavar="TOKENS", help="token limit, if the predictions record none")
     verb.add_argument("--metrics", nargs="+", choices=list(METRICS), default=SHOWN, metavar="NAME", help="what to show")
-    verb.add_argument("--out", type=Path, metavar="FILE", help="where the record goes; score.json in the folder if not")
+    verb.add_argument("--out", type=Path, metavar="FILE", help="the record's file (default: score.json in the folder)")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Score predictions by set and operation, with intervals; with --compare, test two runs against each other."""
+    """Score predictions by set and operation, with intervals; with --compare, test whether two runs differ."""
     if options.compare and len(options.paths) != 2:
-        raise PlacevalueError(f"--compare takes two paths, and {len(options.paths)} were given")
+        raise PlacevalueError(f"--compare got {len(options.paths)} paths, expected two: give two runs to compare")
     if options.out is not None and len(options.paths) > 1:
-        raise PlacevalueError("--out takes one path: leave it out and each folder gets its own score.json")
+        raise PlacevalueError("--out works with one path only: without it, each folder gets its own score.json")
     console = make_console()
     settings = (options.out, options.draws, options.seed, options.allow_leakage, options.max_answer)
     records = [evaluate(path, *settings) for path in options.paths]

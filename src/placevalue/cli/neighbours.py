@@ -1,4 +1,4 @@
-"""neighbours: the number space of a model."""
+"""placevalue neighbours: measure a model's number space."""
 
 import argparse
 from pathlib import Path
@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 def define(verb: argparse.ArgumentParser) -> None:
     """The flags of `neighbours`."""
     verb.add_argument("--model", required=True, help=f"a hub name, a folder, or one of {', '.join(PRETRAINED)}")
-    verb.add_argument("--out", type=Path, default=Path("results/neighbours"), help="where records and figures go")
-    verb.add_argument("--number", type=int, default=55, help="the number whose neighbourhood is drawn")
-    verb.add_argument("--layer", type=int, help="look at what stands at [AGG] after this many layers instead")
-    verb.add_argument("--aggregation", default="weighted", help="with --layer, the aggregation")
-    verb.add_argument("--digits", type=int, default=4, help="with --layer, the longest numbers")
+    verb.add_argument(
+        "--out",
+        type=Path,
+        default=Path("results/neighbours"),
+        help="where records and figures go (default: %(default)s)",
+    )
+    verb.add_argument("--number", type=int, default=55, help="draw this number's neighbourhood (default: %(default)s)")
+    verb.add_argument("--layer", type=int, help="measure the hidden states at [AGG] after this layer instead")
+    verb.add_argument("--aggregation", default="weighted", help="with --layer, the aggregation (default: %(default)s)")
+    verb.add_argument("--digits", type=int, default=4, help="with --layer, the longest numbers (default: %(default)s)")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -45,13 +50,13 @@ def _survey(options: argparse.Namespace, console: "Console") -> None:
     from rich.markdown import Markdown
     from rich.progress import Progress
 
-    from placevalue.evaluation.number_space import count_parts, load_digit_rows, load_number_tokens, survey
+    from placevalue.evaluation.number_space import load_digit_rows, load_number_tokens, survey, survey_parts
     from placevalue.numbers.aggregation import AGGREGATIONS
     from placevalue.reports.figures import draw_all, markdown
 
     folder = options.out / Path(options.model).name
     with Progress(console=console) as progress:
-        task = progress.add_task(options.model, total=count_parts(list(AGGREGATIONS)))
+        task = progress.add_task(options.model, total=sum(1 for _ in survey_parts(list(AGGREGATIONS))))
         say = lambda part: progress.update(task, advance=1, description=f"{options.model}: {part}")  # noqa: E731
         record = survey(options.model, folder / "record.json", say)
     files = draw_all(record, load_digit_rows(options.model), load_number_tokens(options.model), folder, options.number)

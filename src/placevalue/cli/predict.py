@@ -6,7 +6,7 @@ from typing import get_args
 
 from placevalue.cli.console import make_console
 from placevalue.experiments.recipe import GenerationConfig, Precision, field_help, to_yaml
-from placevalue.reports.scoreboards import count_table
+from placevalue.reports.terminal import count_table
 
 
 def define(verb: argparse.ArgumentParser) -> None:

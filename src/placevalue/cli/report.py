@@ -1,4 +1,4 @@
-"""report: experiments as one page, or as tables."""
+"""placevalue report: show experiments as one page, or as tables."""
 
 import argparse
 from pathlib import Path
@@ -13,43 +13,40 @@ from placevalue.reports.tables import (
     PERCENTAGES,
     SHOWN,
     make_table,
-    terminal_table,
     to_csv,
     to_latex,
     to_markdown,
     without_operations,
 )
+from placevalue.reports.terminal import terminal_table
 
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
-FORMATS = ("html", "terminal", "markdown", "latex", "csv")
+WRITERS = {"markdown": to_markdown, "latex": to_latex}
+FORMATS = ("html", "terminal", *WRITERS, "csv")
 
 
 def define(verb: argparse.ArgumentParser) -> None:
     """The flags of `report`."""
-    verb.add_argument(
-        "folders",
-        nargs="+",
-        type=Path,
-        metavar="FOLDER",
-        help="what `placevalue reproduce` wrote; several in one report",
-    )
+    written = "folders that `placevalue reproduce` wrote"
+    verb.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help=written)
     verb.add_argument("--format", choices=FORMATS, default="html", help="html is a page with charts and predictions")
+    shown = f"repeatable; default: {', '.join(SHOWN)}"
+    verb.add_argument("--metric", action="append", choices=PERCENTAGES, metavar="NAME", help=shown)
     verb.add_argument(
-        "--metric", action="append", choices=PERCENTAGES, metavar="NAME", help=f"{', '.join(SHOWN)} if not given; again"
+        "--baseline", choices=list(METHODS), metavar="METHOD", help="default: digits, or the first method"
     )
-    verb.add_argument("--baseline", choices=list(METHODS), metavar="METHOD", help="digits, else the recipe's first")
-    verb.add_argument("--brief", action="store_true", help="no operations; in the terminal, Markdown and LaTeX")
-    verb.add_argument("--out", type=Path, metavar="FILE", help="report.html in the first folder; tables are printed")
-    verb.add_argument(
-        "--into", type=Path, metavar="FILE", help=f"put the tables into a file, between {BEGIN} and {END}"
-    )
+    verb.add_argument("--brief", action="store_true", help="omit operations (terminal, markdown and latex only)")
+    out = "default: report.html in the first folder; tables are printed"
+    verb.add_argument("--out", type=Path, metavar="FILE", help=out)
+    into = f"insert the tables into this file, between {BEGIN} and {END}"
+    verb.add_argument("--into", type=Path, metavar="FILE", help=into)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Show experiments in the paper's form: a page, or tables for the terminal, Markdown, LaTeX, CSV."""
+    """Show experiments as one HTML page, or as tables for the terminal, Markdown, LaTeX or CSV."""
     metrics = options.metric or SHOWN
     if options.brief and options.format in ("html", "csv"):
-        raise ConfigError(f"--brief is for tables: expected --format terminal, markdown or latex, not {options.format}")
+        raise ConfigError(f"--brief is for tables: use --format terminal, markdown or latex, not {options.format}")
     console = make_console()
     if options.format == "html":
         from placevalue.reports.page import report
@@ -67,12 +64,7 @@ def run(options: argparse.Namespace) -> None:
             console.print(terminal_table(table))
             console.print(table.words, markup=False)
         return
-    made = {
-        "markdown": lambda: to_markdown(tables),
-        "latex": lambda: to_latex(tables),
-        "csv": lambda: to_csv(summaries),
-    }
-    text = made[options.format]()
+    text = to_csv(summaries) if options.format == "csv" else WRITERS[options.format](tables)
     if options.into is not None:
         write_whole(options.into, replace_between(options.into.read_text(encoding="utf-8"), text, options.into))
     elif options.out is None:
@@ -82,9 +74,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def replace_between(text: str, tables: str, path: Path) -> str:
-    """A text with other tables between its two marks."""
+    """The text with new tables between its two markers."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ConfigError(f"{path} has no place for tables: put {BEGIN} and {END} into it, each on a line of its own")
+        raise ConfigError(f"{path} has no place for tables: add {BEGIN} and {END}, each on a separate line")
     return f"{before}{begin}\n\n{tables.strip()}\n\n{end}{after}"

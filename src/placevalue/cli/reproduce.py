@@ -14,7 +14,8 @@ from placevalue.experiments.runner import STAGES, Keep, Plan, Progress, prepare_
 from placevalue.reports.page import REPORT, make_page
 from placevalue.reports.results import load_experiments
 from placevalue.reports.summary import summarise
-from placevalue.reports.tables import SHOWN, make_table, terminal_table
+from placevalue.reports.tables import SHOWN, make_table
+from placevalue.reports.terminal import terminal_table
 
 if TYPE_CHECKING:
     from rich.console import Console

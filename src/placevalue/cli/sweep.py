@@ -13,7 +13,7 @@ from placevalue.cli.recipe_flags import define_recipe, recipe_overrides
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import default_folder, read_recipe, to_yaml
 from placevalue.experiments.search_space import PAPER_SEARCH, SAMPLERS, grid_points, name_values
-from placevalue.reports.scoreboards import sweep_table
+from placevalue.reports.terminal import sweep_table
 
 PLOT = "sweep.svg"
 

@@ -1,15 +1,11 @@
-"""How good answers are, and how sure that is."""
+"""Score answers, with confidence intervals and tests."""
 
 from typing import Any
 
 from placevalue.common.moved import moved_name
 
-_MOVED = {
-    "evaluate": "placevalue.evaluation.scoring",
-    "compare": "placevalue.evaluation.scoring",
-    "load_predictions": "placevalue.evaluation.scoring",
-    "check_leakage": "placevalue.data.leakage",
-}
+_MOVED = dict.fromkeys(("evaluate", "compare", "load_predictions"), "placevalue.evaluation.scoring")
+_MOVED["check_leakage"] = "placevalue.data.leakage"
 
 
 def __getattr__(name: str) -> Any:

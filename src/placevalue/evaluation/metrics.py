@@ -1,10 +1,10 @@
-"""How good answers are, problem by problem: extraction, accuracy, character error rate, places, magnitude.
+"""Metrics of one answer: accuracy, character error rate, digits by place, magnitude.
 
-Every metric is a plain function of one answered problem, and gives None where it means nothing there: a mean over
-problems then leaves the problem out, and says over how many it was taken. Nothing absent is ever counted as 0.
+Every metric is a plain function of one answered problem. It returns None if it is undefined there; means leave such
+problems out and report how many they count. A missing value is never counted as 0.
 
-A gold answer that is no number ("Not commutable" in FERMAT) can only be wrong under either extraction, as in the
-paper; the metrics that end in `_numeric` leave such problems out.
+A gold answer that is not a number ("Not commutable" in FERMAT) always counts as wrong, as in the paper; the metrics
+that end in `_numeric` leave such problems out.
 """
 
 import math
@@ -18,39 +18,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placevalue.common.errors import PlacevalueError
-from placevalue.numbers.numerals import find_numerals, shortest_form
+from placevalue.numbers.numerals import Numeral, find_numerals, shortest_form
 
 PLACES = 8
-"""How many significant digits from the left have a metric of their own."""
+"""The number of significant digits, from the left, that have their own metric."""
 
 Values = NDArray[np.float64]
-Direction = Literal["higher", "lower", "zero"]
 
 
 def last_number(text: str) -> Decimal | None:
-    """The last number of a text: `paper`, the extraction behind figures that are held against the paper's.
+    """The last number of a text: the extraction `paper`, for comparison with the paper's figures.
 
-    Signs, thousands separators and exponents belong to the number (the pattern `extended`), so `-7`, `1,000` and `1e3`
-    are read for what they are worth. On digits and points alone this is the paper's own pattern.
+    Signs, thousands separators and exponents belong to the number (the pattern `extended`): `-7`, `1,000` and `1e3` are
+    read in full. For plain digits and decimal points this is the paper's own pattern.
 
     Example:
         >>> last_number("3 and 4 make 7.")
         Decimal('7')
     """
-    found = find_numerals(text, "extended")
+    found = _numerals(text)
     return found[-1].value if found else None
 
 
 def whole_number(text: str) -> Decimal | None:
-    """The number that the whole text is, spaces around it aside: `exact`.
-
-    Example:
-        >>> whole_number(" 7.0 "), whole_number("7 apples")
-        (Decimal('7.0'), None)
-    """
+    """The value of a text that is one number, apart from surrounding spaces: the extraction `exact`."""
     text = text.strip()
-    found = find_numerals(text, "extended")
+    found = _numerals(text)
     return found[0].value if len(found) == 1 and found[0].text == text else None
+
+
+@lru_cache(maxsize=4096)  # the runs of an experiment repeat the same answers
+def _numerals(text: str) -> list[Numeral]:
+    return find_numerals(text, "extended")
 
 
 EXTRACTIONS: dict[str, Callable[[str], Decimal | None]] = {"paper": last_number, "exact": whole_number}
@@ -58,7 +57,7 @@ EXTRACTIONS: dict[str, Callable[[str], Decimal | None]] = {"paper": last_number,
 
 @dataclass(frozen=True)
 class Answered:
-    """A gold answer and what was predicted, with the numbers of both read once."""
+    """A gold answer and a prediction, with their numbers."""
 
     gold: str
     predicted: str
@@ -66,17 +65,17 @@ class Answered:
     values: dict[str, Decimal | None]
     """What each extraction finds in the prediction."""
     reachable: bool | None
-    """Whether the gold answer can be written in the tokens that were allowed; None where nobody knows."""
+    """Whether the gold answer fits into the token limit; None if unknown."""
 
 
 def read_answer(gold: str, predicted: str, reachable: bool | None = None, max_answer: int | None = None) -> Answered:
-    """Read the numbers off a gold answer and a prediction.
+    """Read the numbers of a gold answer and a prediction.
 
     Args:
-        gold: The answer as it is written in the data.
+        gold: The answer as the data has it.
         predicted: The model's text.
-        reachable: Whether the model could have written the gold answer, if somebody looked.
-        max_answer: The target tokens that were allowed; decides where `reachable` is None, by `answer_tokens`.
+        reachable: Whether the gold answer fits into the token limit, if known.
+        max_answer: The token limit; if `reachable` is None, `answer_tokens` estimates it from this.
     """
     gold, predicted = gold.strip(), predicted.strip()
     if reachable is None and max_answer is not None:
@@ -87,19 +86,15 @@ def read_answer(gold: str, predicted: str, reachable: bool | None = None, max_an
 
 
 def answer_tokens(answer: str) -> int | None:
-    """How many target tokens a number takes in the digit layouts: `[F]`, its characters, `[/F]`, end of sequence.
+    """Estimate a number's target tokens in the digit layouts: `[F]`, its characters, `[/F]` and end of sequence.
 
-    An estimate for predictions that do not say whether their answer was reachable; None where the answer is no number.
-
-    Example:
-        >>> answer_tokens("439156969900.0")
-        17
+    None if the answer is not a number.
     """
     return None if whole_number(answer) is None else len(answer.strip()) + 3
 
 
 def accuracy(answered: Answered, extraction: str) -> float:
-    """1 where the extracted number is the gold one: as floats under `paper`, as decimals under `exact`."""
+    """1 if the extracted number is the gold one: compared as floats under `paper`, as decimals under `exact`."""
     gold, value = answered.gold_value, answered.values[extraction]
     if gold is None or value is None:
         return 0.0
@@ -108,7 +103,7 @@ def accuracy(answered: Answered, extraction: str) -> float:
 
 
 def cer(answered: Answered, shortest: bool) -> float:
-    """Insertions, deletions and substitutions that turn the prediction into the answer, by the answer's length."""
+    """Edit distance from the prediction to the gold answer, divided by the answer's length."""
     gold = answered.gold
     if shortest and answered.gold_value is not None:
         gold = shortest_form(answered.gold_value)
@@ -126,7 +121,7 @@ def _levenshtein() -> Callable[[str, str], int]:
 
 
 def digit_length(answered: Answered) -> float | None:
-    """1 where the last number has as many digits before the point as the gold one; leading zeros do not count."""
+    """1 if the last number has as many digits before the point as the gold one, without leading zeros."""
     if answered.gold_value is None:
         return None
     value = answered.values["paper"]
@@ -134,7 +129,7 @@ def digit_length(answered: Answered) -> float | None:
 
 
 def place(answered: Answered, index: int) -> float | None:
-    """1 where the significant digit `index` places from the left (from 1) is the gold one's; signs do not count."""
+    """1 if the significant digit at `index`, counted from 1 on the left, is the gold number's; signs do not count."""
     if answered.gold_value is None:
         return None
     gold, value = _significant(answered.gold_value), answered.values["paper"]
@@ -144,7 +139,7 @@ def place(answered: Answered, index: int) -> float | None:
 
 
 def log_error(answered: Answered) -> float | None:
-    """log10(predicted / gold): 1 is ten times too much. None unless both are positive numbers."""
+    """log10(predicted / gold): 1 means ten times too large. None unless both are positive numbers."""
     gold, value = answered.gold_value, answered.values["paper"]
     if gold is None or value is None or gold <= 0 or value <= 0:
         return None
@@ -152,7 +147,7 @@ def log_error(answered: Answered) -> float | None:
 
 
 def no_number(answered: Answered) -> float:
-    """1 where the prediction holds no number at all."""
+    """1 if the prediction contains no number."""
     return float(answered.values["paper"] is None)
 
 
@@ -166,7 +161,7 @@ def _significant(value: Decimal) -> str:
 
 
 def _leading(value: Decimal) -> float:
-    """From 1 up to 10: the value without its power of ten, so that no number is too long for a float."""
+    """The value without its power of ten, from 1 up to 10, so that no number overflows a float."""
     return float(value.scaleb(-value.adjusted()))
 
 
@@ -179,65 +174,42 @@ def _reachable(metric: Callable[[Answered], float], answered: Answered) -> float
 
 
 class Metric(NamedTuple):
-    """A metric, which way is better, and what it says."""
+    """A metric, which direction is better, and its description."""
 
     function: Callable[[Answered], float | None]
-    direction: Direction
+    direction: Literal["higher", "lower", "zero"]
     description: str
 
 
 _LAST, _EXACT = partial(accuracy, extraction="paper"), partial(accuracy, extraction="exact")
 _WRITTEN, _SHORTEST = partial(cer, shortest=False), partial(cer, shortest=True)
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+_NUMBERS, _WITHIN = "the problems whose gold answer is a number", "the gold numbers that fit into the token limit"
 
 METRICS: dict[str, Metric] = {
-    "accuracy_paper": Metric(
-        _LAST, "higher", "The last number of the prediction equals the gold number as a float, over all problems."
-    ),
-    "accuracy_exact": Metric(
-        _EXACT, "higher", "The whole prediction is one number, exactly the gold number, over all problems."
-    ),
-    "accuracy_paper_numeric": Metric(
-        partial(_numeric, _LAST), "higher", "`accuracy_paper` over the problems whose gold answer is a number."
-    ),
-    "accuracy_exact_numeric": Metric(
-        partial(_numeric, _EXACT), "higher", "`accuracy_exact` over the problems whose gold answer is a number."
-    ),
-    "accuracy_paper_reachable": Metric(
-        partial(_reachable, _LAST), "higher", "`accuracy_paper` over the gold numbers that the target has room for."
-    ),
-    "accuracy_exact_reachable": Metric(
-        partial(_reachable, _EXACT), "higher", "`accuracy_exact` over the gold numbers that the target has room for."
-    ),
+    "accuracy_paper": Metric(_LAST, "higher", "The last number of the prediction equals the gold number as a float."),
+    "accuracy_exact": Metric(_EXACT, "higher", "The whole prediction is one number, exactly the gold number."),
+    "accuracy_paper_numeric": Metric(partial(_numeric, _LAST), "higher", f"`accuracy_paper` over {_NUMBERS}."),
+    "accuracy_exact_numeric": Metric(partial(_numeric, _EXACT), "higher", f"`accuracy_exact` over {_NUMBERS}."),
+    "accuracy_paper_reachable": Metric(partial(_reachable, _LAST), "higher", f"`accuracy_paper` over {_WITHIN}."),
+    "accuracy_exact_reachable": Metric(partial(_reachable, _EXACT), "higher", f"`accuracy_exact` over {_WITHIN}."),
     "cer_written": Metric(_WRITTEN, "lower", "Edit distance to the gold answer as written (7.0), by its length."),
-    "cer_shortest": Metric(
-        _SHORTEST, "lower", "Edit distance of the prediction, as written, to the gold answer's shortest form (7)."
-    ),
-    "cer_written_numeric": Metric(
-        partial(_numeric, _WRITTEN), "lower", "`cer_written` over the problems whose gold answer is a number."
-    ),
-    "cer_shortest_numeric": Metric(
-        partial(_numeric, _SHORTEST), "lower", "`cer_shortest` over the problems whose gold answer is a number."
-    ),
+    "cer_shortest": Metric(_SHORTEST, "lower", "Edit distance to the gold answer's shortest form (7), by its length."),
+    "cer_written_numeric": Metric(partial(_numeric, _WRITTEN), "lower", f"`cer_written` over {_NUMBERS}."),
+    "cer_shortest_numeric": Metric(partial(_numeric, _SHORTEST), "lower", f"`cer_shortest` over {_NUMBERS}."),
     "digit_length": Metric(
-        digit_length, "higher", "The last number has as many digits before the point as the gold number."
+        digit_length, "higher", "The last number has as many digits before the point as the gold one."
     ),
-    "log_error": Metric(
-        log_error, "zero", "Mean of log10(last number / gold number), over the pairs in which both are positive."
-    ),
-    "no_number": Metric(no_number, "lower", "The prediction holds no number."),
-} | {
-    f"place_{index}": Metric(
-        partial(place, index=index),
-        "higher",
-        f"The {ordinal} significant digit from the left is right, over the gold numbers that have one.",
-    )
-    for index, ordinal in enumerate(_ORDINALS[:PLACES], 1)
+    "log_error": Metric(log_error, "zero", "Mean of log10(last number / gold number), if both are positive."),
+    "no_number": Metric(no_number, "lower", "The prediction contains no number."),
 }
+for _index, _ordinal in enumerate(_ORDINALS[:PLACES], 1):
+    _description = f"The {_ordinal} significant digit from the left is right, over the gold numbers that have one."
+    METRICS[f"place_{_index}"] = Metric(partial(place, index=_index), "higher", _description)
 
 
 def metric_values(answers: Iterable[Answered], names: Sequence[str] | None = None) -> Values:
-    """Every metric of every problem: `(problems, metrics)`, NaN where a metric means nothing."""
+    """Every metric of every problem: `(problems, metrics)`, NaN if a metric is undefined."""
     functions = [METRICS[name].function for name in names or METRICS]
     rows = [[function(answered) for function in functions] for answered in answers]
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(functions))

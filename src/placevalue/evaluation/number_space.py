@@ -1,10 +1,9 @@
-"""A survey of one model's number space: every measurement of `neighbours`, as one record that can be taken up again.
+"""Measure a model's number space: every measurement of `neighbours` in one record.
 
-A survey is a list of named parts. Each is measured once and written to the record at once, so that Ctrl-C leaves what
-was finished and the next run goes on from there.
+The record is written after every part, so an interrupted run continues where it stopped.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,60 +23,68 @@ from placevalue.tokenizer.tokenizer import number_ids, number_tokenizer
 SCHEMA = "placevalue/number-space/1"
 LENGTHS = range(1, 7)
 FALLS = (4.0, 6.0, 10.0, 14.0, 20.0, 30.0, 50.0)
-_DRIFT_LENGTHS = range(1, 16)
 _HALF = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _SEED = 0
 
-Say = Callable[[str], object]
-
 
 def load_digit_rows(name: str) -> Tensor:
-    """The ten digit embeddings of a model, as its first layer gets them: `(10, dim)`, float64."""
-    model, tokenizer = load_model(name), number_tokenizer(load_tokenizer(name))
-    reader: Any = model.get_encoder() if model.config.is_encoder_decoder else model
+    """The ten digit embeddings of a model, as its first layer receives them: `(10, dim)`, float64."""
+    return _embed(load_model(name), number_ids(number_tokenizer(load_tokenizer(name))).digits)
+
+
+def _reader(model: Any) -> Any:
+    return model.get_encoder() if model.config.is_encoder_decoder else model
+
+
+def _embed(model: Any, ids: Sequence[int]) -> Tensor:
     with torch.no_grad():
-        rows: Tensor = reader.get_input_embeddings()(torch.tensor(number_ids(tokenizer).digits))
+        rows: Tensor = _reader(model).get_input_embeddings()(torch.tensor(ids))
     return rows.double()
 
 
 def load_number_tokens(name: str) -> dict[int, Tensor]:
-    """The vocabulary's own whole-number tokens of up to three digits and their embeddings, where it has any."""
-    base, model = load_tokenizer(name), load_model(name)
-    reader: Any = model.get_encoder() if model.config.is_encoder_decoder else model
-    found: dict[int, Tensor] = {}
-    with torch.no_grad():
-        for token, index in base.get_vocab().items():
-            digits = token.lstrip("▁Ġ")
-            if not (digits.isascii() and digits.isdigit() and len(digits) <= 3 and str(int(digits)) == digits):
-                continue
-            # With a space before them where both exist: that is how numbers stand in text.
-            if int(digits) not in found or token != digits:
-                found[int(digits)] = reader.get_input_embeddings()(torch.tensor([index]))[0].double()
-    return found if len(found) > 10 else {}
+    """The embeddings of the vocabulary's own tokens for whole numbers of up to three digits, if it has any."""
+    found: dict[int, int] = {}
+    for token, index in load_tokenizer(name).get_vocab().items():
+        digits = token.lstrip("▁Ġ")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= 3 and str(int(digits)) == digits):
+            continue
+        if int(digits) not in found or token != digits:  # prefer the token with a space, as numbers occur in text
+            found[int(digits)] = index
+    if len(found) <= 10:
+        return {}
+    return dict(zip(found, _embed(load_model(name), list(found.values())), strict=True))
 
 
-def survey(name: str, record: Path, say: Say, names: list[str] | None = None) -> dict[str, Any]:
-    """Measure what is missing of a model's record, and return it whole.
+def survey(name: str, record: Path, say: Callable[[str], object], names: list[str] | None = None) -> dict[str, Any]:
+    """Measure the parts that a model's record lacks, and return the whole record.
 
     Args:
         name: A folder, a hub name or a fetched model.
-        record: The JSON file; made if it is not there.
-        say: Called with the name of each part before it is measured or found measured.
+        record: The JSON file; created if it does not exist.
+        say: Called with the name of each part, whether or not it has to be measured.
         names: The aggregations; all by default.
     """
-    found = _read(record) or {"schema": SCHEMA, "model": Path(name).name, "parts": {}}
+    import scipy
+
+    found: dict[str, Any] = {"schema": SCHEMA, "model": Path(name).name, "parts": {}}
+    if record.exists():
+        found = read_json(record)
+    if (schema := found.get("schema")) != SCHEMA:
+        raise CheckpointError(f"{record} has the schema {schema!r}, expected {SCHEMA!r}: choose another folder")
     rows: Tensor | None = None
-    for part, measure in _parts(names or list(AGGREGATIONS)):
+    for part, measure in survey_parts(names or list(AGGREGATIONS)):
         say(part)
         if part not in found["parts"]:
             rows = load_digit_rows(name) if rows is None else rows
             found["parts"][part] = measure(rows)
-            found["versions"] = _versions()
+            found["versions"] = {each.__name__: each.__version__ for each in (torch, np, scipy)}
             write_json(record, found)
     return found
 
 
-def _parts(names: list[str]) -> Iterator[tuple[str, Callable[[Tensor], Any]]]:
+def survey_parts(names: list[str]) -> Iterator[tuple[str, Callable[[Tensor], Any]]]:
+    """The name of every measurement with its function."""
     for name in names:
         function = find_aggregation(name)
         yield f"f1/{name}", partial(_f1, function=function)
@@ -93,32 +100,31 @@ def _parts(names: list[str]) -> Iterator[tuple[str, Callable[[Tensor], Any]]]:
 
 
 def _f1(rows: Tensor, function: Aggregation) -> dict[str, Any]:
-    """Exact F1 over all numbers of up to six digits, and how close two different numbers come."""
+    """Exact F1 over all numbers of up to six digits, and the smallest distance of two numbers."""
     space = search(rows, function, LENGTHS[-1])
     size = float(rows.norm(dim=1).mean())
     return {"f1": _by_length(space.f1(LENGTHS)), "closest": space.closest / size}
 
 
 def _drift(rows: Tensor, function: Aggregation) -> dict[str, float]:
-    """How far numbers of each length lie from the origin, in mean digit norms."""
+    """The mean distance from the origin of numbers of each length, in mean digit norms."""
     size = float(rows.norm(dim=1).mean())
     generator = torch.Generator().manual_seed(_SEED)
     drift = {}
-    for length in _DRIFT_LENGTHS:
+    for length in range(1, 16):
         numbers = torch.randint(10 ** (length - 1), 10**length, (500,), generator=generator)
         drift[length] = float(function(digits_of(numbers), rows)[:, 0].norm(dim=1).mean()) / size
     return _by_length(drift)
 
 
 def _rank(rows: Tensor, function: Aggregation) -> dict[str, float]:
-    """Spearman's correlation between numeric and embedding distance, over random pairs of one length."""
+    """Spearman's correlation of numeric and embedding distance, over random pairs of equal length."""
     from scipy.stats import spearmanr
 
     generator = torch.Generator().manual_seed(_SEED)
     found = {}
     for length in LENGTHS:
-        first = 0 if length == 1 else 10 ** (length - 1)
-        pairs = torch.randint(first, 10**length, (2, 5000), generator=generator)
+        pairs = torch.randint(_first(length), 10**length, (2, 5000), generator=generator)
         pairs = pairs[:, pairs[0] != pairs[1]]
         one, other = (function(digits_of(side), rows)[:, 0] for side in pairs)
         found[length] = float(spearmanr((pairs[0] - pairs[1]).abs(), (one - other).norm(dim=1)).statistic)
@@ -126,7 +132,7 @@ def _rank(rows: Tensor, function: Aggregation) -> dict[str, float]:
 
 
 def _rounded_f1(rows: Tensor, function: Aggregation, kind: str, longest: int = 5, queries: int = 200) -> dict[str, Any]:
-    """F1 of the vectors as a model in this precision sees them: rounded, in full dimension, for a sample of numbers."""
+    """F1 of a sample of numbers, with their vectors rounded to this precision."""
     vectors = number_vectors(rows.float(), function, longest).to(_HALF[kind]).double().numpy()
     vectors -= vectors.mean(0)
     squares = (vectors**2).sum(1)
@@ -134,8 +140,7 @@ def _rounded_f1(rows: Tensor, function: Aggregation, kind: str, longest: int = 5
     draw = np.random.default_rng(_SEED)
     shares = {}
     for length in range(1, longest + 1):
-        first = 0 if length == 1 else 10 ** (length - 1)
-        pool = np.arange(first, 10**length)
+        pool = np.arange(_first(length), 10**length)
         sample = draw.choice(pool, min(queries, len(pool)), replace=False)
         gaps = np.sqrt(np.maximum(squares + squares[sample, None] - 2 * vectors[sample] @ vectors.T, 0))
         shares[length] = float(np.mean([_share(n, row, tolerance) for n, row in zip(sample, gaps, strict=True)]))
@@ -143,7 +148,7 @@ def _rounded_f1(rows: Tensor, function: Aggregation, kind: str, longest: int = 5
 
 
 def _share(number: int, distances: Array, tolerance: float, k: int = 10) -> float:
-    """One number's share of common neighbours, from its distances to all numbers; ties by expectation."""
+    """The share of a number's natural neighbours among its nearest, from its distances to all; ties count in part."""
     distances[number] = np.inf
     edge = np.partition(distances, k - 1)[k - 1]
     closer = distances < edge - tolerance
@@ -156,14 +161,13 @@ def _share(number: int, distances: Array, tolerance: float, k: int = 10) -> floa
 def _tradeoff(rows: Tensor, fall: float) -> dict[str, Any]:
     """F1, precision and drift of `interpolated` with another fall."""
     function = interpolation(fall, EASE)
-    exact = search(rows, function, 5)
+    exact = _by_length(search(rows, function, 5).f1(range(1, 6)))
     half = _rounded_f1(rows, function, "bfloat16", queries=100)["f1"]
-    drift = _drift(rows, function)
-    return {"f1": _by_length(exact.f1(range(1, 6))), "bfloat16": half, "drift_6": drift["6"], "default": fall == FALL}
+    return {"f1": exact, "bfloat16": half, "drift_6": _drift(rows, function)["6"], "default": fall == FALL}
 
 
 def _claims(rows: Tensor) -> dict[str, Any]:
-    """What the paper says of its weighted sum, beyond F1."""
+    """The paper's claims about its weighted sum, beyond F1."""
     from scipy.spatial import cKDTree
 
     turned = torch.linalg.qr(rows.T, mode="r").R.T
@@ -180,44 +184,26 @@ def _claims(rows: Tensor) -> dict[str, Any]:
 
 
 def layer_f1(name: str, aggregation: str, layer: int, longest: int, batch: int = 500) -> dict[int, float]:
-    """F1 of what stands at [AGG] after some layers of the model, each number read alone; layer 0 is the embedding."""
+    """F1 of the hidden states at [AGG] after a layer, each number read alone; layer 0 is the embedding."""
     model, tokenizer = load_model(name).eval(), number_tokenizer(load_tokenizer(name), token="agg")
     attach(model, tokenizer, aggregation)
-    reader: Any = model.get_encoder() if model.config.is_encoder_decoder else model
     vectors = []
     with torch.no_grad():
         for length in range(1, longest + 1):
-            numbers = [str(n) for n in range(0 if length == 1 else 10 ** (length - 1), 10**length)]
+            numbers = [str(n) for n in range(_first(length), 10**length)]
             for first in range(0, len(numbers), batch):
                 ids = torch.tensor(tokenizer(numbers[first : first + batch])["input_ids"])
-                states = reader(input_ids=ids, output_hidden_states=True).hidden_states
+                states = _reader(model)(input_ids=ids, output_hidden_states=True).hidden_states
                 if not 0 <= layer < len(states):
-                    raise ModelError(f"layer {layer} was asked for, {name} has the layers 0 to {len(states) - 1}")
+                    raise ModelError(f"{name} has no layer {layer}: expected one from 0 to {len(states) - 1}")
                 vectors.append(states[layer][ids == number_ids(tokenizer).agg].double())
     return search_vectors(torch.cat(vectors).numpy(), 10).f1(range(1, longest + 1))
-
-
-def count_parts(names: list[str]) -> int:
-    """How many parts a survey has."""
-    return len(list(_parts(names)))
 
 
 def _by_length(values: dict[int, float]) -> dict[str, float]:
     return {str(length): value for length, value in values.items()}
 
 
-def _versions() -> dict[str, str]:
-    import scipy
-
-    return {"torch": torch.__version__, "numpy": np.__version__, "scipy": scipy.__version__}
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
-    found: dict[str, Any] = read_json(path)
-    if found.get("schema") != SCHEMA:
-        raise CheckpointError(
-            f"{path} has the schema {found.get('schema')!r}, expected {SCHEMA!r}: choose another folder"
-        )
-    return found
+def _first(length: int) -> int:
+    """The smallest number with this many digits."""
+    return 0 if length == 1 else 10 ** (length - 1)

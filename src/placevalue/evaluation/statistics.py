@@ -1,7 +1,7 @@
-"""How sure a mean is, and whether two runs differ: bootstrap, seeds, paired tests. Pure and seeded.
+"""Confidence intervals of means and tests of differences: bootstrap, intervals over seeds, paired tests.
 
-Problems are drawn, not rows: the ten FERMAT sets rewrite the same 1,111 problems, so the rows of one problem come and
-go together. Where each row is a problem of its own, this is the ordinary bootstrap.
+The bootstrap resamples problems, not rows: the ten FERMAT sets rewrite the same 1,111 problems, so the rows of one
+problem are drawn together. If each row is a separate problem, this is the ordinary bootstrap.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,20 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placevalue.common.errors import DataError, PlacevalueError
+from placevalue.evaluation.metrics import Values
 
 DRAWS = 1000
 COVERAGE = 0.95
-_BLOCK = 2_000_000  # drawn units held in memory at once
+_BLOCK = 2_000_000  # drawn units in memory at once
 
-Values = NDArray[np.float64]
 Units = NDArray[np.int64]
 Groups = Sequence[tuple[Units, Units]]
-"""Rows, and the number of each row's problem, of every group that a mean is taken over."""
+"""The rows of every group that a mean is taken over, and the number of each row's problem."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean, the borders it lies between with 95% confidence, and over how many values it was taken."""
+    """A mean of `n` values with its 95% confidence interval."""
 
     value: float
     low: float | None
@@ -35,7 +35,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class PairedTest:
-    """Two runs on the same problems: the difference of the second from the first, and how likely chance makes it."""
+    """Two runs on the same problems: the second's difference from the first, with its interval and p-value."""
 
     test: str
     n: int
@@ -46,12 +46,12 @@ class PairedTest:
     high: float | None
     p: float
     only_first: int | None = None
-    """Problems that only the first run got right, where right is all there is."""
+    """Problems that only the first run got right; None unless every value is 0 or 1."""
     only_second: int | None = None
 
 
 def resamples(units: int, draws: int = DRAWS, seed: int = 0) -> Iterator[Values]:
-    """How often each unit is drawn when as many as there are are drawn with replacement: blocks of `(draws, units)`."""
+    """How often each unit is drawn in each resample with replacement, in blocks of `(draws, units)`."""
     rng = np.random.default_rng(seed)
     block = max(1, _BLOCK // units)
     for start in range(0, draws, block):
@@ -61,17 +61,17 @@ def resamples(units: int, draws: int = DRAWS, seed: int = 0) -> Iterator[Values]
 
 
 def unit_sums(values: Values, units: Units) -> tuple[Values, Values]:
-    """Sums and counts of each unit's rows, NaN left out: two arrays `(units, columns)` of `values (rows, columns)`."""
+    """Sums and counts of each unit's rows, ignoring NaN: two arrays `(units, columns)` of `values (rows, columns)`."""
+    names, numbers = np.unique(units, return_inverse=True)
     present = ~np.isnan(values)
-    shape = (int(units.max()) + 1, values.shape[1])
-    sums, counts = np.zeros(shape), np.zeros(shape)
-    np.add.at(sums, units, np.where(present, values, 0.0))
-    np.add.at(counts, units, present.astype(np.float64))
+    sums, counts = np.zeros((2, len(names), values.shape[1]))
+    np.add.at(sums, numbers, np.where(present, values, 0.0))
+    np.add.at(counts, numbers, present.astype(np.float64))
     return sums, counts
 
 
 def drawn_means(values: Values, units: Units, draws: int = DRAWS, seed: int = 0) -> Values:
-    """Each column's mean in each resample of the units: `(draws, columns)`, NaN where a resample has no value."""
+    """Each column's mean in each resample of the units: `(draws, columns)`, NaN if a resample has no value."""
     sums, counts = unit_sums(values, units)
     blocks = []
     for drawn in resamples(len(sums), draws, seed):
@@ -81,28 +81,44 @@ def drawn_means(values: Values, units: Units, draws: int = DRAWS, seed: int = 0)
 
 
 def bootstrap(values: Values, units: Units | None = None, draws: int = DRAWS, seed: int = 0) -> list[Interval | None]:
-    """The mean of every column with its percentile interval; None for a column without a value.
+    """The mean of every column with its percentile interval; None for a column without values.
 
     Args:
-        values: `(rows, columns)`, NaN where a row has no value.
-        units: Which rows are drawn together, as numbers from 0; every row for itself where None.
-        draws: How many resamples.
-        seed: Makes the resamples; the same for every column.
+        values: `(rows, columns)`, NaN if a row has no value.
+        units: Equal for rows that are drawn together; by default every row is drawn alone.
+        draws: Number of resamples.
+        seed: Of the resamples, which are the same for every column.
     """
     units = np.arange(len(values)) if units is None else units
     means = drawn_means(values, units, draws, seed)
     found: list[Interval | None] = []
     for column, drawn in zip(values.T, means.T, strict=True):
-        present = ~np.isnan(column)
-        alone = len(np.unique(units[present])) < 2
-        low, high = (None, None) if alone else borders(drawn)
-        n = int(present.sum())
-        found.append(Interval(float(column[present].mean()), low, high, n) if n else None)
+        present = column[kept := ~np.isnan(column)]
+        low, high = borders(drawn) if len(np.unique(units[kept])) > 1 else (None, None)
+        found.append(Interval(float(present.mean()), low, high, len(present)) if len(present) else None)
+    return found
+
+
+def bootstrap_mean(
+    values: Values, units: Units, groups: Sequence[Units], draws: int = DRAWS, seed: int = 0
+) -> list[Interval | None]:
+    """Like `bootstrap`, for the mean over groups of rows in which a column has values; `n` is the number of groups."""
+    rows, columns = values.shape
+    apart = np.full((rows, len(groups), columns), np.nan)
+    for index, chosen in enumerate(groups):
+        apart[chosen, index] = values[chosen]
+    drawn = drawn_means(apart.reshape(rows, -1), units, draws, seed).reshape(draws, len(groups), columns)
+    found: list[Interval | None] = []
+    for column in range(columns):
+        having = np.flatnonzero(~np.isnan(apart[:, :, column]).all(0))
+        low, high = borders(drawn[:, having, column].mean(1)) if len(having) else (None, None)
+        means = [np.nanmean(apart[:, index, column]) for index in having]
+        found.append(Interval(float(np.mean(means)), low, high, len(having)) if means else None)
     return found
 
 
 def borders(drawn: Values) -> tuple[float, float] | tuple[None, None]:
-    """The middle 95% of what was drawn, NaN left out; none where nothing is left."""
+    """The bounds of the middle 95%, ignoring NaN; None without values."""
     present = drawn[~np.isnan(drawn)]
     if not len(present):
         return None, None
@@ -112,7 +128,7 @@ def borders(drawn: Values) -> tuple[float, float] | tuple[None, None]:
 
 
 def seed_interval(values: Sequence[float]) -> Interval:
-    """The mean over runs that differ in their seed alone, with its t-interval; no borders for a single run.
+    """The mean over runs that differ in their seed only, with its t-interval; a single run has no bounds.
 
     Example:
         >>> seed_interval([0.25, 0.35]).value
@@ -120,58 +136,51 @@ def seed_interval(values: Sequence[float]) -> Interval:
     """
     if not values:
         raise DataError("no values were given: expected one for each seed")
-    mean = float(np.mean(values))
-    if len(values) == 1:
-        return Interval(mean, None, None, 1)
-    stats: Any = _stats()
-    half = stats.t.ppf((1 + COVERAGE) / 2, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
-    return Interval(mean, float(mean - half), float(mean + half), len(values))
+    return crossed_interval(np.array([values], dtype=np.float64))[0]
 
 
 def spread(values: Values, groups: Groups) -> Values | None:
-    """What each problem adds to a mean over groups, `(problems, seeds)`, so that its mean is that of the groups.
+    """What each problem adds to a mean over groups: `(problems, seeds)`, with the same mean; None without values.
 
-    Rows of one problem go together, and a group with few rows counts as much as any other. None without a value.
+    The rows of one problem are added up, and a group with few rows counts as much as any other.
 
     Args:
-        values: `(rows, seeds)`, NaN where a row has no value.
+        values: `(rows, seeds)`, NaN if a row has no value.
         groups: The rows of each group, and the number of each row's problem.
     """
     parts = []
-    present = [(rows[~np.isnan(values[rows]).any(1)], rows, units) for rows, units in groups]
-    for kept, rows, units in present:
-        if len(kept):
-            found = values[kept]
-            parts.append((found - found.mean(0), found.mean(0), units[np.isin(rows, kept)], len(kept)))
+    for rows, units in groups:
+        kept = ~np.isnan(values[rows]).any(1)
+        if kept.any():
+            parts.append((values[rows[kept]], units[kept]))
     if not parts:
         return None
-    problems = np.unique(np.concatenate([units for _, _, units, _ in parts]))
+    problems = np.unique(np.concatenate([units for _, units in parts]))
     added = np.zeros((len(problems), values.shape[1]))
-    for apart, _, units, size in parts:
-        np.add.at(added, np.searchsorted(problems, units), apart * len(problems) / size / len(parts))
-    total: Values = added + np.mean([mean for _, mean, _, _ in parts], axis=0)
+    for found, units in parts:
+        share = (found - found.mean(0)) * len(problems) / len(found) / len(parts)
+        np.add.at(added, np.searchsorted(problems, units), share)
+    total: Values = added + np.mean([found.mean(0) for found, _ in parts], axis=0)
     return total
 
 
+def group_interval(values: Values, groups: Groups) -> tuple[Interval, float] | None:
+    """The `crossed_interval` of a mean over groups, and its p; None without values. The arguments are `spread`'s."""
+    drawn = spread(values, groups)
+    return None if drawn is None else crossed_interval(drawn)
+
+
 def crossed_interval(values: Values) -> tuple[Interval, float]:
-    """The mean of problems that several seeds answered, sure against other problems and other seeds; and its p.
+    """The mean of problems answered under several seeds, its interval over both, and the p of a mean of 0.
 
-    Problems and seeds are both drawn from more than there are, so both add to the variance of the mean: that of the
-    problems' means, that of the seeds' means, less what is counted in both. The degrees of freedom are Satterthwaite's,
-    and p is that of a mean of 0. With one seed only the problems count, with one problem only the seeds.
-
-    Args:
-        values: `(problems, seeds)`.
-
-    Example:
-        >>> crossed_interval(np.array([[1.0, 1.0], [0.0, 1.0]]))[0].value
-        0.75
+    Problems and seeds are both samples, so both add to the variance of the mean: the variance of the problems' means
+    plus that of the seeds' means, minus what both count. The degrees of freedom are Satterthwaite's. With one seed
+    only the problems count, with one problem only the seeds. `values` are `(problems, seeds)`.
     """
     problems, seeds = values.shape
     mean = float(values.mean())
-    sides = [
-        (side.var(ddof=1) / len(side), len(side) - 1) for side in (values.mean(1), values.mean(0)) if len(side) > 1
-    ]
+    means = [each for each in (values.mean(1), values.mean(0)) if len(each) > 1]
+    sides = [(each.var(ddof=1) / len(each), len(each) - 1) for each in means]
     if not sides:
         return Interval(mean, None, None, values.size), 1.0
     variance = sum(part for part, _ in sides)
@@ -179,17 +188,17 @@ def crossed_interval(values: Values) -> tuple[Interval, float]:
         rest = values - values.mean(1, keepdims=True) - values.mean(0) + mean
         shared = (rest**2).sum() / ((problems - 1) * (seeds - 1)) / values.size
         variance = max(variance - shared, *(part for part, _ in sides))
-    if variance < 1e-18:  # every value is the same: as often as all signs fall alike
+    if variance < 1e-18:  # all values are equal: p is that of a sign test
         return Interval(mean, mean, mean, values.size), 1.0 if abs(mean) < 1e-9 else 2.0 ** (1 - problems)
     freedom = variance**2 / sum(part**2 / freedom for part, freedom in sides)
-    stats: Any = _stats()
+    stats = _stats()
     half = float(stats.t.ppf((1 + COVERAGE) / 2, freedom) * np.sqrt(variance))
     p = float(2 * stats.t.sf(abs(mean) / np.sqrt(variance), freedom))
     return Interval(mean, mean - half, mean + half, values.size), p
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """p-values corrected for their number by Holm's steps, in the order given.
+    """p-values corrected by Holm's method, in the order given.
 
     Example:
         >>> holm([0.04, 0.01])
@@ -204,17 +213,17 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def mcnemar(first: Values, second: Values) -> tuple[float, int, int]:
-    """Exact McNemar test of two columns of right (1) and wrong (0): p, only the first right, only the second."""
+    """Exact McNemar test of two columns of 0 and 1: p, and how many only the first or only the second has right."""
     only_first, only_second = int(((first == 1) & (second == 0)).sum()), int(((first == 0) & (second == 1)).sum())
-    if not only_first + only_second:
-        return 1.0, 0, 0
-    return float(_stats().binomtest(only_first, only_first + only_second).pvalue), only_first, only_second
+    differing = only_first + only_second
+    p = float(_stats().binomtest(only_first, differing).pvalue) if differing else 1.0
+    return p, only_first, only_second
 
 
 def permutation_p(differences: Values, units: Units, draws: int = DRAWS, seed: int = 0) -> float:
-    """How often a mean difference at least as large comes about when each unit's sign is drawn by lot."""
+    """How often a mean difference at least as large occurs when each unit's sign is random."""
     sums = unit_sums(differences[:, None], units)[0][:, 0]
-    least = abs(sums.sum()) - 1e-9 * np.abs(sums).sum()  # a tie up to rounding is a tie
+    least = abs(sums.sum()) - 1e-9 * np.abs(sums).sum()  # equal up to rounding is equal
     rng = np.random.default_rng(seed)
     block = max(1, _BLOCK // len(sums))
     hits = 0
@@ -227,9 +236,9 @@ def permutation_p(differences: Values, units: Units, draws: int = DRAWS, seed: i
 def paired_test(
     first: Values, second: Values, units: Units | None = None, draws: int = DRAWS, seed: int = 0
 ) -> PairedTest:
-    """Two runs' values on the same problems, `(problems,)` each: exact McNemar where all are 0 or 1, else permutation.
+    """Compare two runs' values, `(problems,)` each: exact McNemar test if all are 0 or 1, else permutation test.
 
-    McNemar's test takes rows for independent, so rows that are drawn together (`units`) always get the permutation.
+    McNemar's test assumes independent rows, so rows that are drawn together always get the permutation test.
     """
     together = np.arange(len(first)) if units is None else units
     difference = bootstrap((second - first)[:, None], together, draws, seed)[0]

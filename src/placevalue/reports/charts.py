@@ -1,33 +1,36 @@
-"""Small charts as SVG: points with intervals by category, curves by step. Colours come from the page's style."""
+"""Small SVG charts: points with intervals by category, curves by step. Their colours come from the page's style."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from placevalue.evaluation.statistics import Interval
 from placevalue.experiments.methods import METHODS
-from placevalue.reports.breakdowns import Breakdown, Curves
-from placevalue.reports.markup import Markup, join, tag
+from placevalue.reports.breakdowns import Breakdown, Curve, Curves
+from placevalue.reports.formatting import format_interval, format_value
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 POINTS_WIDTH, CURVES_WIDTH, HEIGHT = 400, 560, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 12, 46
-_INNER_HEIGHT = HEIGHT - _TOP - _BOTTOM
 _ORDER = list(METHODS)
 
 
 def method_class(method: str) -> str:
-    """The class that gives a method its colour, the same in every chart."""
+    """The CSS class of a method's colour, the same in every chart."""
     return f"m{_ORDER.index(method) % 11 if method in _ORDER else 10}"
 
 
-def point_chart(breakdown: Breakdown) -> Markup:
+def point_chart(breakdown: Breakdown) -> "Markup":
     """Each method as a point with its interval, side by side in every category."""
     methods = list(breakdown.scores)
     inner = POINTS_WIDTH - _LEFT - _RIGHT
     slot = inner / len(breakdown.categories)
     gap = min(12.0, slot * 0.8 / max(1, len(methods)))
     highest = max((_top(each) for scores in breakdown.scores.values() for each in scores if each), default=1.0)
-    ceiling = _ceiling(highest)
-    parts = [_grid([(tick, f"{100 * tick:.0f}%") for tick in _ticks(0, ceiling)], 0, ceiling, POINTS_WIDTH)]
+    ceiling = next((each for each in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8) if highest <= each), 1.0)
+    parts = _grid([(tick, f"{100 * tick:.0f}%") for tick in _ticks(0, ceiling)], 0, ceiling, POINTS_WIDTH)
     for index, (category, count) in enumerate(zip(breakdown.categories, breakdown.counts, strict=True)):
         middle = _LEFT + slot * (index + 0.5)
         parts.append(_text(middle, HEIGHT - _BOTTOM + 15, category, "tick", "middle"))
@@ -38,33 +41,31 @@ def point_chart(breakdown: Breakdown) -> Markup:
                 x = middle + (number - (len(methods) - 1) / 2) * gap
                 parts.append(_point(x, score, ceiling, method, category))
     parts.append(_text(_LEFT + inner / 2, HEIGHT - 4, f"{breakdown.axis}, and problems", "axis", "middle"))
-    return _svg(breakdown.title, parts, POINTS_WIDTH)
+    return _chart(breakdown.title, parts, POINTS_WIDTH)
 
 
 def _top(score: Interval) -> float:
+    """How high the axis must reach: to the end of an interval, but at most 0.25 above its point."""
     return min(1.0, score.value if score.high is None else max(score.value, min(score.high, score.value + 0.25)))
 
 
-def _ceiling(highest: float) -> float:
-    return next((each for each in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8) if highest <= each), 1.0)
-
-
-def _point(x: float, score: Interval, ceiling: float, method: str, category: str) -> Markup:
+def _point(x: float, score: Interval, ceiling: float, method: str, category: str) -> "Markup":
     def y(value: float) -> float:
-        return _TOP + _INNER_HEIGHT * (1 - min(max(value / ceiling, 0), 1))
+        return _height(min(max(value, 0), ceiling), 0, ceiling)
 
-    about = f"{method}, {category}: {100 * score.value:.1f}%"
-    bar = None
+    span = format_interval(score.low, score.high, "accuracy_paper")
+    about = f"{method}, {category}: {format_value(score.value, 'accuracy_paper')}% {span}".strip()
+    bar: object = ""
     if score.low is not None and score.high is not None:
-        about += f" [{100 * max(score.low, 0):.1f}, {100 * min(score.high, 1):.1f}]"
-        bar = tag("line", x1=_short(x), x2=_short(x), y1=_short(y(score.low)), y2=_short(y(score.high)), class_="bar")
-    dot = tag("circle", cx=_short(x), cy=_short(y(score.value)), r=3.4)
-    return tag("g", tag("title", about), bar, dot, class_=f"point {method_class(method)}", data_method=method)
+        bar = _svg('<line x1="{}" x2="{}" y1="{}" y2="{}" class="bar"/>', x, x, y(score.low), y(score.high))
+    return _svg(
+        '<g class="point {}" data-method="{}"><title>{}</title>{}<circle cx="{}" cy="{}" r="3.4"/></g>',
+        *(method_class(method), method, about, bar, x, y(score.value)),
+    )
 
 
-def curve_chart(curves: Curves) -> Markup:
-    """Each method's mean over its seeds as a line, its seeds as thin ones; logarithmic where all is positive."""
-    inner = CURVES_WIDTH - _LEFT - _RIGHT
+def curve_chart(curves: Curves) -> "Markup":
+    """Each method's mean as a thick line and its seeds as thin ones; on a logarithmic scale if the range is wide."""
     every = [point for lines in curves.seeds.values() for line in lines for point in line]
     lowest, highest = min(value for _, value in every), max(value for _, value in every)
     first, last = min(step for step, _ in every), max(step for step, _ in every)
@@ -73,29 +74,31 @@ def curve_chart(curves: Curves) -> Markup:
     low, high = scale(lowest), scale(highest)
     if high - low < 1e-9:
         low, high = low - 0.5, high + 0.5
+    inner = CURVES_WIDTH - _LEFT - _RIGHT
+
+    def across(step: int) -> float:
+        return _LEFT + inner * (step - first) / max(1, last - first)
+
+    def path(line: Curve, kind: str, method: str) -> "Markup":
+        points = " ".join(f"{_short(across(step))},{_short(_height(scale(value), low, high))}" for step, value in line)
+        kind = f"{kind} {method_class(method)}"
+        return _svg('<polyline points="{}" class="{}" data-method="{}"/>', points, kind, method)
+
     ticks = _powers(low, high) if logarithmic else [(tick, f"{tick:g}") for tick in _ticks(low, high)]
-
-    def path(line: Sequence[tuple[int, float]], kind: str, method: str) -> Markup:
-        spots = []
-        for step, value in line:
-            x = _LEFT + inner * (step - first) / max(1, last - first)
-            spots.append(f"{_short(x)},{_short(_TOP + _INNER_HEIGHT * (1 - (scale(value) - low) / (high - low)))}")
-        return tag("polyline", points=" ".join(spots), class_=f"{kind} {method_class(method)}", data_method=method)
-
-    parts = [_grid(ticks, low, high, CURVES_WIDTH)]
+    parts = _grid(ticks, low, high, CURVES_WIDTH)
     for method, lines in curves.seeds.items():
         parts += [path(line, "seed", method) for line in lines if len(lines) > 1]
     parts += [path(line, "mean", method) for method, line in curves.means.items()]
     for step in sorted({first, (first + last) // 2, last}):
-        x = _LEFT + inner * (step - first) / max(1, last - first)
-        parts.append(_text(x, HEIGHT - _BOTTOM + 15, f"{step:,}", "tick", "end" if step == last != first else "middle"))
-    kind = "step; the loss on a logarithmic scale" if logarithmic else "step"
-    parts.append(_text(_LEFT + inner / 2, HEIGHT - 12, kind, "axis", "middle"))
-    return _svg(curves.title, parts, CURVES_WIDTH)
+        anchor = "end" if step == last != first else "middle"
+        parts.append(_text(across(step), HEIGHT - _BOTTOM + 15, f"{step:,}", "tick", anchor))
+    axis = "step; the loss on a logarithmic scale" if logarithmic else "step"
+    parts.append(_text(_LEFT + inner / 2, HEIGHT - 12, axis, "axis", "middle"))
+    return _chart(curves.title, parts, CURVES_WIDTH)
 
 
 def _powers(low: float, high: float) -> list[tuple[float, str]]:
-    """1, 2 and 5 times the powers of ten between two logarithms; fewer where they would be too many."""
+    """1, 2 and 5 times the powers of ten between two logarithms; over a wide range, the powers alone."""
     factors = (1,) if high - low > 2.2 else (1, 2, 5)
     found = [factor * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for factor in factors]
     return [(math.log10(each), f"{each:g}") for each in found if low <= math.log10(each) <= high]
@@ -110,22 +113,34 @@ def _ticks(low: float, high: float) -> list[float]:
     return [round(each * step, 10) for each in range(start, math.floor(high / step + 1e-9) + 1)]
 
 
-def _grid(ticks: Sequence[tuple[float, str]], low: float, high: float, width: int) -> Markup:
+def _height(value: float, low: float, high: float) -> float:
+    return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - (value - low) / (high - low))
+
+
+def _grid(ticks: Sequence[tuple[float, str]], low: float, high: float, width: int) -> list["Markup"]:
     parts = []
     for tick, label in ticks:
-        y = _short(_TOP + _INNER_HEIGHT * (1 - (tick - low) / (high - low)))
-        parts += [tag("line", x1=_LEFT, x2=width - _RIGHT, y1=y, y2=y, class_="grid")]
-        parts += [_text(_LEFT - 7, float(y) + 4, label, "tick", "end")]
-    return join(*parts)
+        y = _height(tick, low, high)
+        parts.append(_svg('<line x1="{}" x2="{}" y1="{}" y2="{}" class="grid"/>', _LEFT, width - _RIGHT, y, y))
+        parts.append(_text(_LEFT - 7, y + 4, label, "tick", "end"))
+    return parts
 
 
-def _text(x: float, y: float, text: str, kind: str, anchor: str) -> Markup:
-    return tag("text", text, x=_short(x), y=_short(y), class_=kind, text_anchor=anchor)
+def _text(x: float, y: float, text: str, kind: str, anchor: str) -> "Markup":
+    return _svg('<text x="{}" y="{}" class="{}" text-anchor="{}">{}</text>', x, y, kind, anchor, text)
+
+
+def _chart(title: str, parts: Iterable["Markup"], width: int) -> "Markup":
+    inner = _svg("").join(parts)
+    return _svg('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>', width, HEIGHT, title, inner)
+
+
+def _svg(template: str, *values: object) -> "Markup":
+    """Put values into a template: floats are rounded, and everything that is not markup is escaped."""
+    from markupsafe import Markup
+
+    return Markup(template).format(*(_short(value) if isinstance(value, float) else value for value in values))
 
 
 def _short(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0")
-
-
-def _svg(title: str, parts: Sequence[Markup], width: int) -> Markup:
-    return tag("svg", *parts, viewBox=f"0 0 {width} {HEIGHT}", role="img", aria_label=title)

@@ -1,4 +1,4 @@
-"""The paper's published figures, for the models, methods and data sets that are ours too."""
+"""The paper's published figures for the models, methods and data sets that we have too."""
 
 import json
 from dataclasses import dataclass
@@ -9,11 +9,7 @@ from typing import Any
 from placevalue.data.fermat import PAPER_SETS
 from placevalue.reports.summary import Column
 
-MODELS = {
-    "facebook/bart-base": "BART base",
-    "google/flan-t5-base": "FLAN base",
-    "google/flan-t5-large": "FLAN large",
-}
+MODELS = {"facebook/bart-base": "BART base", "google/flan-t5-base": "FLAN base", "google/flan-t5-large": "FLAN large"}
 METHODS = {
     "digits": "Digits",
     "agg-before": "[AGG] + Digits",
@@ -21,7 +17,7 @@ METHODS = {
     "pause": "[PAUSE] + Digits",
     "aux-hard": "Digits + Aux Loss",
 }
-"""Our methods that the paper has as well, by the names of its rows."""
+"""Our methods that the paper has too, with the names of its rows."""
 TABLES = {"accuracy_paper": ("accuracy", "token_ablation_accuracy"), "cer_written": ("cer",)}
 _SETS = ("Original", "Commuted", "Integers 0 to 1000", "2-digit integers", "3-digit integers", "4-digit integers",
          "1000+", "1000+ same", "1dp random", "2dp random")  # fmt: skip
@@ -30,27 +26,26 @@ SETS = {"mawps:test": "MAWPS"} | {f"fermat:{ours}": theirs for ours, theirs in z
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """A row of the paper's tables: percentages for its baseline, changes in points for the rest."""
+    """A row of the paper's tables: percentages for its baseline, changes in points for the others."""
 
     method: str
     name: str
-    """As the paper has it."""
+    """The paper's name for the method."""
     figures: tuple[float | None, ...]
-    """One for each column; None where the paper has none."""
+    """One for each column; None if the paper has none."""
 
 
 @cache
 def paper_tables() -> dict[str, Any]:
     """The paper's tables, with a note on how they were read; see `paper.json`."""
-    text = files("placevalue.reports").joinpath("paper.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
+    found: dict[str, Any] = json.loads(files("placevalue.reports").joinpath("paper.json").read_text(encoding="utf-8"))
     return found
 
 
 def published_rows(model: str, metric: str, columns: tuple[Column, ...]) -> list[PublishedRow]:
-    """What the paper has for this model under our columns; nothing where it has not this model or metric.
+    """The paper's rows for this model and metric, under our columns; empty if it has neither.
 
-    Its operations pool the ten FERMAT sets, so ours have a counterpart only where these are the sets.
+    Its operations pool the ten FERMAT sets, so they match ours only if these are the sets.
 
     Example:
         >>> published_rows("google/flan-t5-base", "accuracy_paper", (Column("set", "mawps:test", 500),))[0].figures

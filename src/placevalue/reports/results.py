@@ -1,7 +1,7 @@
-"""The folder of an experiment: the finished runs of every method and seed, their records held to each other.
+"""Load the finished runs of an experiment and check that their records belong together.
 
-`placevalue reproduce` writes it: a folder for each run, with the records of training, prediction and scoring. A run
-that is not finished is missing, never a zero.
+`placevalue reproduce` writes the folder: one folder for each run, with the records of training, prediction and scoring.
+A run that is not finished is missing, never a zero.
 """
 
 import os
@@ -29,28 +29,23 @@ from placevalue.data.problem import checksum, same_words
 from placevalue.evaluation.metrics import Answered, metric_values, read_answer
 from placevalue.evaluation.scoring import load_predictions
 from placevalue.evaluation.statistics import Units, Values
+from placevalue.experiments import run_folder
 from placevalue.experiments.recipe import Recipe, read_recipe
-from placevalue.experiments.run_folder import (
-    ANSWERS,
-    CHECKPOINTS,
-    CONFIG,
-    RECIPE,
-    RECORD,
-    SEEN,
-    changed_answers,
-    find_changes,
-)
+from placevalue.experiments.run_folder import ANSWERS, RECORD, SEEN
+
+_NEEDED = (RECORD, f"{ANSWERS}/{PREDICTION_RECORD}", f"{ANSWERS}/{SCORE_RECORD}")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One method trained with one seed, from its training to its scores."""
+    """One method trained with one seed, from training to scores."""
 
     folder: Path
     train: TrainRecord
     prediction: PredictionRecord
     score: ScoreRecord
     rows: list[Prediction] = field(repr=False)
+    _values: dict[str, Values] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def method(self) -> str:
@@ -59,32 +54,34 @@ class Run:
 
     @property
     def seed(self) -> int:
-        """The seed of the training."""
+        """The training seed."""
         return self.train.seed
 
     @cached_property
     def answers(self) -> list[Answered]:
-        """Every problem with the numbers of its two answers read."""
-        room = self.score.config.get("max_answer")
-        return [read_answer(row.answer, row.prediction, row.reachable, room) for row in self.rows]
+        """Every problem's gold and predicted answer, with their numbers."""
+        limit = self.score.config.get("max_answer")
+        return [read_answer(row.answer, row.prediction, row.reachable, limit) for row in self.rows]
 
     def values(self, metric: str) -> Values:
-        """A metric of every problem, `(problems,)`; NaN where it means nothing."""
-        return metric_values(self.answers, [metric])[:, 0]
+        """A metric of every problem, `(problems,)`; NaN if it is undefined. Computed once, so do not change it."""
+        if metric not in self._values:
+            self._values[metric] = metric_values(self.answers, [metric])[:, 0]
+        return self._values[metric]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One model and data set, several methods and seeds, as far as they are finished."""
+    """One model and data set with the finished runs of several methods and seeds."""
 
     folder: Path
     recipe: Recipe | None
     runs: tuple[Run, ...]
     """In the order of the recipe's methods, then by seed. All answer the same problems in the same order."""
     missing: tuple[str, ...]
-    """What is not there and why, a line each."""
+    """Which runs are missing and why, a line each."""
     name: str
-    """The folder's name, with its parent's where that is needed to tell it from another."""
+    """The folder's name, with its parent's if another experiment has the same."""
 
     @property
     def model(self) -> str:
@@ -98,7 +95,7 @@ class Experiment:
 
     @property
     def seeds(self) -> list[int]:
-        """The seeds that any method was trained with."""
+        """The seeds of all methods."""
         return sorted({run.seed for run in self.runs})
 
     def of(self, method: str) -> list[Run]:
@@ -107,7 +104,7 @@ class Experiment:
 
     @cached_property
     def unseen(self) -> Units:
-        """The problems whose question does not stand in any run's training data, as far as that is at hand."""
+        """The problems whose question does not occur in any run's training data, if that is available."""
         trained = ((run.train.config["data"]["train"], run.train.data) for run in self.runs)
         data = {(spec, checksums.get(spec, "")) for spec, checksums in trained}
         known = {question for spec, expected in data for question in _questions(spec, expected)}
@@ -116,7 +113,7 @@ class Experiment:
 
 
 def _questions(spec: str, expected: str) -> set[str]:
-    """The questions of data with this checksum; none where it is not at hand, or made anew and so never asked again."""
+    """The questions of data with this checksum; none if it is unavailable, or generated and so never repeated."""
     try:
         problems = [] if is_made(spec) else load_data(spec)
     except (PlacevalueError, OSError):
@@ -125,10 +122,10 @@ def _questions(spec: str, expected: str) -> set[str]:
 
 
 def load_experiment(folder: str | os.PathLike[str]) -> Experiment:
-    """Read every finished run of an experiment, and hold its records to each other.
+    """Read every finished run of an experiment.
 
-    A run whose records do not fit together, that answers other problems than the rest, or that stands there twice is
-    an error that names all faults. One of another recipe than stands in the folder counts as missing.
+    Raises one error that names all faults if records do not belong together, if runs answer different problems, or if a
+    method and seed occur twice. A run of another recipe than the folder's counts as missing.
 
     Example:
         >>> load_experiment("results/flan-t5-small-title-mawps").methods  # doctest: +SKIP
@@ -137,14 +134,15 @@ def load_experiment(folder: str | os.PathLike[str]) -> Experiment:
     folder = Path(folder)
     if not folder.is_dir():
         raise DataError(f"there is no folder {folder}: give one that `placevalue reproduce` wrote")
-    recipe = read_recipe(folder / RECIPE) if (folder / RECIPE).exists() else None
+    path = folder / run_folder.RECIPE
+    recipe = read_recipe(path) if path.exists() else None
     runs: list[Run] = []
-    missing: list[str] = []
+    missing: dict[str, str] = {}
     faults: list[str] = []
-    for path in sorted(each for each in folder.iterdir() if each.is_dir() and _began(each)):
-        wanted = (RECORD, f"{ANSWERS}/{PREDICTION_RECORD}", f"{ANSWERS}/{SCORE_RECORD}")
-        if absent := [name for name in wanted if not (path / name).exists()]:
-            missing.append(f"{path.name}: no {', '.join(absent)}")
+    traces = (RECORD, run_folder.CONFIG, run_folder.CHECKPOINTS, ANSWERS)
+    for path in sorted(each for each in folder.iterdir() if any((each / name).exists() for name in traces)):
+        if absent := [name for name in _NEEDED if not (path / name).exists()]:
+            missing[path.name] = f"no {', '.join(absent)}"
             continue
         try:
             run = _load_run(path)
@@ -152,23 +150,24 @@ def load_experiment(folder: str | os.PathLike[str]) -> Experiment:
             faults.append(str(error))
             continue
         if changed := _changed(run, recipe):
-            missing.append(f"{path.name}: of another recipe ({'; '.join(changed)})")
+            missing[path.name] = f"of another recipe ({'; '.join(changed)})"
         else:
             runs.append(run)
     if faults := faults + _misfits(runs):
-        raise DataError(f"{folder}: {'; '.join(faults)}. Restore the files, or remove the runs and make them again")
+        raise DataError(f"{folder}: {'; '.join(faults)}. Restore the files, or delete these runs and repeat them")
+    lines = [f"{name}: {why}" for name, why in missing.items()]
     if not runs:
-        why = f": {'; '.join(missing)}" if missing else ", nor any run that was begun"
-        raise DataError(f"{folder} holds no finished run{why}")
-    if recipe is not None:
-        missing += _unstarted(recipe, runs, missing)
-    order = [*(recipe.methods if recipe else ()), *sorted({run.method for run in runs})]
+        raise DataError(f"{folder} has no finished run: {'; '.join(lines) or 'none was started'}")
+    done = {f"{run.method}-{run.seed}" for run in runs} | missing.keys()
+    methods, seeds = (recipe.methods, recipe.seeds) if recipe else ((), ())
+    lines += [f"{method}-{seed}: not started" for method in methods for seed in seeds if f"{method}-{seed}" not in done]
+    order = [*methods, *sorted({run.method for run in runs})]
     runs.sort(key=lambda run: (order.index(run.method), run.seed))
-    return Experiment(folder, recipe, tuple(runs), tuple(missing), folder.resolve().name)
+    return Experiment(folder, recipe, tuple(runs), tuple(lines), folder.resolve().name)
 
 
 def load_experiments(folders: Sequence[str | os.PathLike[str]]) -> list[Experiment]:
-    """Several experiments, each under a name of its own."""
+    """Read several experiments and give each a distinct name."""
     paths = [Path(folder).resolve() for folder in folders]
     if twice := sorted({str(path) for path in paths if paths.count(path) > 1}):
         raise DataError(f"{', '.join(twice)} was given twice: give each folder once")
@@ -180,25 +179,20 @@ def load_experiments(folders: Sequence[str | os.PathLike[str]]) -> list[Experime
     ]
 
 
-def _began(path: Path) -> bool:
-    return any((path / name).exists() for name in (RECORD, CONFIG, CHECKPOINTS, ANSWERS))
-
-
 def _load_run(path: Path) -> Run:
     train = read_record(path / RECORD, TrainRecord)
     score = read_record(path / ANSWERS / SCORE_RECORD, ScoreRecord)
     predicted = load_predictions(path / ANSWERS)
     prediction = predicted.record
     assert prediction is not None
+    scored = score.config.get("predictions_sha256")
     links = {
         f"{PREDICTION_RECORD} is of another training": prediction.train == record_hash(train),
         f"{SCORE_RECORD} is of other predictions": score.prediction == record_hash(prediction),
         f"{SCORE_RECORD} is of another training": score.train == prediction.train,
         "the records name different methods": train.method == prediction.method == score.method,
         "the records name different seeds": train.seed == prediction.seed == score.seed,
-        f"{SCORE_RECORD} scored another file of predictions": (
-            score.config.get("predictions_sha256") == prediction.predictions_sha256
-        ),
+        f"{SCORE_RECORD} scored another file of predictions": scored == prediction.predictions_sha256,
     }
     if wrong := [fault for fault, fits in links.items() if not fits]:
         raise DataError(f"{path.name}: {', '.join(wrong)}")
@@ -206,42 +200,25 @@ def _load_run(path: Path) -> Run:
 
 
 def _changed(run: Run, recipe: Recipe | None) -> list[str]:
-    """What of a run is not as the recipe has it; whether its data is still the same is for `reproduce` to find out."""
+    """How a run differs from the recipe; whether its data is still the same is for `reproduce` to check."""
     if recipe is None:
         return []
     wanted, seen = recipe.run(run.method, run.seed).to_dict(), {SEEN: run.train.data}
-    there = dict.fromkeys(run.prediction.data, "")
-    tested = dict.fromkeys(expand_data(recipe.data.test), "")
-    return find_changes(run.train.config | seen, wanted | seen) + changed_answers(
-        recipe, tested, there, run.prediction.config
-    )
+    found, tested = dict.fromkeys(run.prediction.data, ""), dict.fromkeys(expand_data(recipe.data.test), "")
+    changes = run_folder.find_changes(run.train.config | seen, wanted | seen)
+    return changes + run_folder.changed_answers(recipe, tested, found, run.prediction.config)
 
 
 def _misfits(runs: Sequence[Run]) -> list[str]:
-    """Why runs that are each whole cannot be held side by side."""
+    """Why runs that are each valid cannot be compared."""
     faults = []
     seen: dict[tuple[str, int], Run] = {}
     for run in runs:
-        key = run.method, run.seed
-        if key in seen:
-            faults.append(f"{seen[key].folder.name} and {run.folder.name} are both {run.method} with seed {run.seed}")
-        seen.setdefault(key, run)
-    asked = [(row.id, row.set, row.answer) for row in runs[0].rows] if runs else []
-    for run in runs[1:]:
-        if run.train.model != runs[0].train.model:
-            faults.append(f"{runs[0].folder.name} trains {runs[0].train.model} and {run.folder.name} {run.train.model}")
-        if [(row.id, row.set, row.answer) for row in run.rows] != asked:
-            faults.append(f"{run.folder.name} and {runs[0].folder.name} do not answer the same problems")
+        first, other = runs[0], seen.setdefault((run.method, run.seed), run)
+        if other is not run:
+            faults.append(f"{other.folder.name} and {run.folder.name} are both {run.method} with seed {run.seed}")
+        if run.train.model != first.train.model:
+            faults.append(f"{first.folder.name} trains {first.train.model} and {run.folder.name} {run.train.model}")
+        if [(row.id, row.set, row.answer) for row in run.rows] != [(r.id, r.set, r.answer) for r in first.rows]:
+            faults.append(f"{run.folder.name} and {first.folder.name} do not answer the same problems")
     return faults
-
-
-def _unstarted(recipe: Recipe, runs: Sequence[Run], missing: Sequence[str]) -> list[str]:
-    """The recipe's runs of which there is no trace."""
-    named = {line.partition(":")[0] for line in missing}
-    there = {(run.method, run.seed) for run in runs}
-    return [
-        f"{method}-{seed}: not begun"
-        for method in recipe.methods
-        for seed in recipe.seeds
-        if (method, seed) not in there and f"{method}-{seed}" not in named
-    ]

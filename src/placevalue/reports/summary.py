@@ -1,7 +1,7 @@
-"""The methods of an experiment side by side: each over its seeds, and against a baseline."""
+"""Compare the methods of an experiment: each over its seeds, and with a baseline."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,16 +10,8 @@ from placevalue.common.errors import ConfigError
 from placevalue.common.records import Prediction, ScoreRecord
 from placevalue.evaluation.metrics import METRICS
 from placevalue.evaluation.scoring import group_rows, problem_units
-from placevalue.evaluation.statistics import (
-    Groups,
-    Interval,
-    Units,
-    Values,
-    crossed_interval,
-    holm,
-    paired_test,
-    spread,
-)
+from placevalue.evaluation.statistics import Groups, Interval, Units, Values, group_interval, holm, paired_test
+from placevalue.reports.formatting import format_interval, format_value, listed
 from placevalue.reports.results import Experiment
 
 SIGNIFICANT = 0.05
@@ -28,24 +20,24 @@ BASELINE = "digits"  # the absolute row of the paper's tables
 
 @dataclass(frozen=True)
 class Column:
-    """What a column of a table is about."""
+    """A column of a table."""
 
     kind: Literal["set", "mean", "unseen", "operation"]
-    """`unseen` is all problems whose question does not stand in the training data word for word."""
+    """`unseen` has the problems whose question does not occur in the training data."""
     name: str
     n: int
-    """Problems; of the mean, sets."""
+    """The number of problems; of the mean, the number of sets."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """How far a method is from the baseline, over the seeds that both have."""
+    """A method's difference from the baseline, over the seeds that both have."""
 
     value: float
     low: float | None
     high: float | None
     p: float
-    """Corrected by Holm for the methods that the column compares."""
+    """Corrected by Holm's method for the methods of the column."""
     seeds: int
 
 
@@ -55,7 +47,7 @@ class Cell:
 
     score: Interval
     change: Change | None
-    """None in the baseline's own row, where the two share no seed, and where the baseline has no score."""
+    """None for the baseline itself, if the two share no seed, and if the baseline has no score."""
     best: bool
 
 
@@ -66,11 +58,11 @@ class Row:
     method: str
     seeds: tuple[int, ...]
     seconds: float
-    """Training, the mean over seeds."""
+    """Training time, the mean over seeds."""
     cells: tuple[Cell | None, ...]
-    """One for each column; None where there is no value."""
+    """One for each column; None if there is no value."""
     unreachable: int
-    """Answers longer than the model may write; they count as wrong."""
+    """Answers longer than the token limit; they count as wrong."""
 
 
 @dataclass(frozen=True)
@@ -85,20 +77,20 @@ class Summary:
     rows: tuple[Row, ...]
     missing: tuple[str, ...]
     seen: int
-    """Questions that stand in the training data, as far as that is at hand."""
+    """Test questions that occur in the training data, if that is available."""
 
 
 def summarise(experiment: Experiment, baseline: str | None = None, metric: str = "accuracy_paper") -> Summary:
-    """Means over seeds with their intervals, and each method's change from the baseline with its interval and p.
+    """Average each method over its seeds, and compare it with the baseline.
 
-    With several seeds both the problems and the seeds are taken for draws from more (`intervals.crossed_interval`), so
-    an interval says what other problems of the kind and other seeds would give. Changes are paired: the same problem
-    and the same seed under both methods. With one seed the score has the bootstrap interval of its record and the
-    change that of `paired_test`, and both cover the problems alone.
+    With several seeds, an interval accounts for the choice of both problems and seeds
+    (`statistics.crossed_interval`). Changes are paired: the same problem and the same seed under both methods. With one
+    seed, the score has the bootstrap interval of its record and the change that of `paired_test`; both account for the
+    choice of problems only.
 
     Args:
         experiment: From `load_experiment`.
-        baseline: The method to compare with; `digits` where it was trained, as in the paper, else the first.
+        baseline: The method to compare with; by default `digits` if it was trained, else the first.
         metric: A name in `METRICS`.
 
     Example:
@@ -106,93 +98,78 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
         'digits'
     """
     if metric not in METRICS:
-        raise ConfigError(f"the metric {metric!r} is unknown: expected one of {', '.join(METRICS)}")
+        raise ConfigError(f"unknown metric {metric!r}: expected one of {', '.join(METRICS)}")
     methods = experiment.methods
-    if baseline is None:
-        baseline = BASELINE if BASELINE in methods else methods[0]
+    baseline = baseline or (BASELINE if BASELINE in methods else methods[0])
     if baseline not in methods:
         raise ConfigError(
             f"the baseline {baseline!r} has no finished run in {experiment.folder}: expected {', '.join(methods)}"
         )
     methods = [baseline, *(each for each in methods if each != baseline)]
     values = {method: {run.seed: run.values(metric) for run in experiment.of(method)} for method in methods}
-    columns, groups = _columns(experiment.runs[0].rows, experiment.unseen)
-    units = problem_units(experiment.runs[0].rows)
+    asked = experiment.runs[0].rows
+    units, columns = problem_units(asked), _columns(asked, experiment.unseen)
     table = [
-        _compare(experiment, column, [(each, units[each]) for each in chosen], values, metric)
-        for column, chosen in zip(columns, groups, strict=True)
+        _cells(experiment, column, [(chosen, units[chosen]) for chosen in groups], values, metric)
+        for column, groups in columns.items()
     ]
     rows = []
-    for index, method in enumerate(methods):
+    for method, *cells in zip(methods, *table, strict=True):
         runs = experiment.of(method)
         seconds = float(np.mean([run.train.durations["train"] for run in runs]))
-        cells = tuple(column[index] for column in table)
         unreachable = max(sum(answer.reachable is False for answer in run.answers) for run in runs)
-        rows.append(Row(method, tuple(run.seed for run in runs), seconds, cells, unreachable))
-    seen = len(units) - len(experiment.unseen)
+        rows.append(Row(method, tuple(run.seed for run in runs), seconds, tuple(cells), unreachable))
     return Summary(
-        experiment.name, experiment.model, metric, baseline, tuple(columns), tuple(rows), experiment.missing, seen
+        *(experiment.name, experiment.model, metric, baseline, tuple(columns), tuple(rows), experiment.missing),
+        seen=len(asked) - len(experiment.unseen),
     )
 
 
-def _columns(rows: Sequence[Prediction], unseen: Units) -> tuple[list[Column], list[list[Units]]]:
-    """Sets, their mean where there are several, what was not seen in training where something was, operations.
-
-    Each with its rows, in as many groups as are averaged.
-    """
+def _columns(rows: Sequence[Prediction], unseen: Units) -> dict[Column, list[Units]]:
+    """Every column with the groups of rows that it averages over."""
     sets, operations = group_rows([row.set for row in rows]), group_rows([row.operation for row in rows])
-    columns = [Column("set", name, len(chosen)) for name, chosen in sets.items()]
-    groups = [[chosen] for chosen in sets.values()]
+    found = {Column("set", name, len(chosen)): [chosen] for name, chosen in sets.items()}
     if len(sets) > 1:
-        columns.append(Column("mean", "mean over sets", len(sets)))
-        groups.append(list(sets.values()))
+        found[Column("mean", "mean over sets", len(sets))] = list(sets.values())
     if 0 < len(unseen) < len(rows):
-        columns.append(Column("unseen", "unseen", len(unseen)))
-        parts = (np.intersect1d(chosen, unseen) for chosen in sets.values())  # averaged over sets, as the mean is
-        groups.append([part for part in parts if len(part)])
-    columns += [Column("operation", name, len(operations[name])) for name in sorted(operations)]
-    return columns, groups + [[operations[name]] for name in sorted(operations)]
+        parts = [np.intersect1d(chosen, unseen) for chosen in sets.values()]  # averaged over sets, like the mean
+        found[Column("unseen", "unseen", len(unseen))] = [part for part in parts if len(part)]
+    return found | {Column("operation", name, len(operations[name])): [operations[name]] for name in sorted(operations)}
 
 
-def _compare(
+def _cells(
     experiment: Experiment, column: Column, groups: Groups, values: dict[str, dict[int, Values]], metric: str
 ) -> list[Cell | None]:
-    """The cells of one column, method by method; the first method is the baseline."""
-    methods = list(values)
+    """The cells of one column, one for each method; the first method is the baseline."""
+    base, *others = values
     scores: dict[str, Interval] = {}
-    for method in methods:
-        if len(values[method]) > 1 or column.kind == "unseen":  # which no record has
-            drawn = spread(np.stack(list(values[method].values()), 1), groups)
-            if drawn is not None:
-                scores[method] = crossed_interval(drawn)[0]
-        elif found := _recorded(experiment.of(method)[0].score, column).get(metric):
-            scores[method] = Interval(**found)
+    for method, by_seed in values.items():
+        if len(by_seed) > 1 or column.kind == "unseen":  # no record has the unseen problems alone
+            if found := group_interval(np.stack(list(by_seed.values()), 1), groups):
+                scores[method] = found[0]
+        elif recorded := _recorded(experiment.of(method)[0].score, column).get(metric):
+            scores[method] = Interval(**recorded)
     changes = {
         method: change
-        for method in methods[1:]
-        if {methods[0], method} <= scores.keys()
-        and (change := _change(values[methods[0]], values[method], groups)) is not None
+        for method in others
+        if {base, method} <= scores.keys() and (change := _change(values[base], values[method], groups))
     }
-    corrected = dict(zip(changes, holm([change.p for change in changes.values()]), strict=True))
+    for method, p in zip(changes, holm([change.p for change in changes.values()]), strict=True):
+        changes[method] = replace(changes[method], p=p)
     best = _best({method: _level(method, scores, changes, values) for method in scores}, metric)
-    cells: list[Cell | None] = []
-    for method in methods:
-        change = changes.get(method)
-        if change is not None:
-            change = Change(change.value, change.low, change.high, corrected[method], change.seeds)
-        cells.append(Cell(scores[method], change, method in best) if method in scores else None)
-    return cells
+    return [
+        Cell(scores[method], changes.get(method), method in best) if method in scores else None for method in values
+    ]
 
 
 def _recorded(score: ScoreRecord, column: Column) -> dict[str, Any]:
-    """The scores of a record that belong into a column."""
     if column.kind == "mean":
         return score.averages
     return (score.scores if column.kind == "set" else score.operations).get(column.name, {})
 
 
 def _change(baseline: dict[int, Values], values: dict[int, Values], groups: Groups) -> Change | None:
-    """A method's change from the baseline over the seeds of both, p as it is by itself."""
+    """A method's change from the baseline over the seeds of both, with an uncorrected p."""
     seeds = sorted(set(baseline) & set(values))
     if not seeds:
         return None
@@ -202,20 +179,16 @@ def _change(baseline: dict[int, Values], values: dict[int, Values], groups: Grou
         kept = ~np.isnan(first[rows, 0] + second[rows, 0])
         if not kept.any():
             return None
-        numbered = np.unique(units[kept], return_inverse=True)[1]
-        test = paired_test(first[rows, 0][kept], second[rows, 0][kept], numbered)
+        test = paired_test(first[rows, 0][kept], second[rows, 0][kept], units[kept])
         return Change(test.difference, test.low, test.high, test.p, 1)
-    drawn = spread(second - first, groups)
-    if drawn is None:
-        return None
-    found, p = crossed_interval(drawn)
-    return Change(found.value, found.low, found.high, p, len(seeds))
+    found = group_interval(second - first, groups)
+    return found and Change(found[0].value, found[0].low, found[0].high, found[1], len(seeds))
 
 
 def _level(
     method: str, scores: dict[str, Interval], changes: dict[str, Change], values: dict[str, dict[int, Values]]
 ) -> float:
-    """A method's score, as far from the baseline's as its change is where the two are of other problems."""
+    """A method's score. If it was taken over other problems than the baseline's: that one plus the change."""
     base = next(iter(values))
     if method in changes and scores[method].n * len(values[base]) != scores[base].n * len(values[method]):
         return scores[base].value + changes[method].value
@@ -223,11 +196,10 @@ def _level(
 
 
 def _best(scores: dict[str, float], metric: str) -> set[str]:
-    """The methods with the best score; none where there is but one."""
-    if len(scores) < 2:
-        return set()
-    least = min(_badness(value, metric) for value in scores.values())
-    return {method for method, value in scores.items() if _badness(value, metric) <= least + 1e-12}
+    """The methods with the best score; none if there is only one method."""
+    least = min((_badness(value, metric) for value in scores.values()), default=0.0)
+    best = {method for method, value in scores.items() if _badness(value, metric) <= least + 1e-12}
+    return best if len(scores) > 1 else set()
 
 
 def _badness(value: float, metric: str) -> float:
@@ -235,96 +207,79 @@ def _badness(value: float, metric: str) -> float:
 
 
 def is_gain(change: Change, metric: str, baseline: float) -> bool:
-    """Whether a change from the baseline's score is for the better."""
+    """Whether a change improves on the baseline's score."""
     return _badness(baseline + change.value, metric) < _badness(baseline, metric)
 
 
 def headline(summary: Summary) -> int:
-    """The column that says most: the mean over sets, else the first set."""
-    means = [index for index, column in enumerate(summary.columns) if column.kind == "mean"]
-    return means[0] if means else 0
+    """The index of the column that conclusions are drawn from: the mean over sets, else the first set."""
+    return next((index for index, column in enumerate(summary.columns) if column.kind == "mean"), 0)
 
 
 def conclusion(summary: Summary) -> str:
-    """What the intervals allow one to conclude, in words.
+    """What the intervals allow you to conclude, in words.
 
     Example:
         >>> conclusion(summarise(load_experiment("runs/quick")))  # doctest: +SKIP
-        'On mawps:test, no method can be told from digits ...'
+        'On mawps:test, untouched is better than digits (+8.0 [+4.4, +12.0] points) ...'
     """
-    index = headline(summary)
-    column = summary.columns[index]
+    index, metric, baseline = headline(summary), summary.metric, summary.baseline
+    column, base = summary.columns[index], summary.rows[0].cells[index]
     where = f"Over the {column.n} sets" if column.kind == "mean" else f"On {column.name}"
-    base = summary.rows[0].cells[index]
-    level = 0.0 if base is None else base.score.value  # without a score there is no change from it
-    unit = "" if METRICS[summary.metric].direction == "zero" else " points"
+    unit = "" if METRICS[metric].direction == "zero" else " points"
     changes = {row.method: cell.change for row in summary.rows if (cell := row.cells[index]) and cell.change}
-    sure = {method: change for method, change in changes.items() if change.p < SIGNIFICANT}
-    open_ = [method for method in changes if method not in sure]
-    told = [
-        f"{method} is {'better' if is_gain(change, summary.metric, level) else 'worse'} than {summary.baseline} "
-        f"({_points(change, summary.metric)}{unit})"
-        for method, change in sure.items()
-    ]
-    unsure = f"{_listed(open_)} cannot be told from {summary.baseline}"
+    unsure = [method for method, change in changes.items() if change.p >= SIGNIFICANT]
+    differ = f"{listed(unsure)} {'does' if len(unsure) == 1 else 'do'} not differ significantly from {baseline}"
+    found = []
+    for method, change in changes.items():
+        if base is not None and method not in unsure:
+            better = "better" if is_gain(change, metric, base.score.value) else "worse"
+            found.append(f"{method} is {better} than {baseline} ({_points(change, metric)}{unit})")
     if not changes:
-        first = f"{where} there is nothing to compare {summary.baseline} with."
-    elif not sure:
-        spans = ", ".join(f"{method} {_points(changes[method], summary.metric)}" for method in open_)
-        first = f"{where}, {unsure}: {spans}{unit}."
+        first = f"{where} there is nothing to compare {baseline} with."
+    elif not found:
+        spans = ", ".join(f"{method} {_points(changes[method], metric)}" for method in unsure)
+        first = f"{where}, {differ}: {spans}{unit}."
     else:
-        each = "each " if len(told) > 1 else ""
-        first = f"{where}, {'; '.join(told)}, {each}with p < {SIGNIFICANT} after Holm" + (
-            f"; {unsure}." if open_ else "."
-        )
-    return " ".join(filter(None, (first, _coverage(changes), _seen(summary), _reach(summary), _gaps(summary))))
+        each = "each " if len(found) > 1 else ""
+        first = f"{where}, {'; '.join(found)}, {each}with p < {SIGNIFICANT} after Holm's correction"
+        first += f"; {differ}." if unsure else "."
+    return " ".join(filter(None, (first, _coverage(changes), *_remarks(summary))))
 
 
 def _points(change: Change, metric: str) -> str:
-    """A change of a share in percent; a signed error is no share, and stays as it is."""
-    scale, digits = (1, 3) if METRICS[metric].direction == "zero" else (100, 1)
-    value, *span = (
-        None if each is None else f"{scale * each:+.{digits}f}" for each in (change.value, change.low, change.high)
-    )
-    return f"{value}{'' if None in span else f' [{span[0]}, {span[1]}]'}".replace("-", "−")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    span = format_interval(change.low, change.high, metric, signed=True)
+    return f"{format_value(change.value, metric, signed=True)} {span}".strip()
 
 
 def _coverage(changes: Mapping[str, Change]) -> str:
-    """What the intervals of the changes cover, method by method where they differ."""
+    """What the intervals of the changes account for."""
     single = [method for method, change in changes.items() if change.seeds == 1]
-    counts = sorted({change.seeds for change in changes.values() if change.seeds > 1})
+    counts = sorted({change.seeds for change in changes.values()} - {1})
     if not changes:
         return ""
     if not counts:
         return (
-            "Every method was trained once, so the intervals cover the choice of problems alone: "
+            "Every method was trained once, so the intervals account for the choice of problems only: "
             "another seed may change the order."
         )
     seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    but = f"; those of {_listed(single)} rest on one seed and cover problems alone" if single else ""
-    return f"The intervals cover other problems of the kind and other seeds ({seeds} a method){but}."
+    but = f"; those of {listed(single)} rest on one seed and account for the problems only" if single else ""
+    return f"The intervals account for the choice of problems and of seeds ({seeds} per method){but}."
 
 
-def _seen(summary: Summary) -> str:
-    """How many questions a model may know by heart."""
-    asked = sum(column.n for column in summary.columns if column.kind == "set")
-    return f"{summary.seen} of the {asked} questions stand in the training data." if summary.seen else ""
-
-
-def _reach(summary: Summary) -> str:
-    """Which methods cannot write all answers, where they differ in it and the metric counts that as wrong."""
-    counts = {row.unreachable for row in summary.rows}
-    if len(counts) == 1 or not summary.metric.startswith("accuracy") or summary.metric.endswith("_reachable"):
-        return ""
-    methods = {count: [row.method for row in summary.rows if row.unreachable == count] for count in sorted(counts)}
-    told = ", ".join(f"{count} with {_listed(names)}" for count, names in methods.items())
-    return f"Answers longer than the model may write count as wrong: {told}."
-
-
-def _gaps(summary: Summary) -> str:
-    count = len(summary.missing)
-    return f"{count} run{' is' if count == 1 else 's are'} missing." if count else ""
+def _remarks(summary: Summary) -> Sequence[str]:
+    """Questions that a model may know by heart, answers that it cannot write, runs that are missing."""
+    found = []
+    if summary.seen:
+        asked = sum(column.n for column in summary.columns if column.kind == "set")
+        found.append(f"{summary.seen} of the {asked} test questions also occur in the training data.")
+    counts = sorted({row.unreachable for row in summary.rows})
+    counted_wrong = summary.metric.startswith("accuracy") and not summary.metric.endswith("_reachable")
+    if len(counts) > 1 and counted_wrong:
+        methods = {count: [row.method for row in summary.rows if row.unreachable == count] for count in counts}
+        parts = ", ".join(f"{count} for {listed(names)}" for count, names in methods.items())
+        found.append(f"Answers longer than the token limit count as wrong: {parts}.")
+    if missing := len(summary.missing):
+        found.append(f"{missing} run{' is' if missing == 1 else 's are'} missing.")
+    return found

@@ -1,68 +1,68 @@
-"""Tables in the paper's form: the baseline absolute, every other method as its signed change.
+"""Tables in the paper's form: the baseline in percent, every other method as its signed change.
 
-One typed table, shown in the terminal, as Markdown, LaTeX or CSV, and in the page that `reporting` writes. A cell
-without a record is empty.
+One typed table becomes Markdown, LaTeX, a terminal table or part of the page. A cell without a record is empty.
 """
 
 import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from placevalue.common.errors import ConfigError
 from placevalue.evaluation.metrics import METRICS
-from placevalue.evaluation.statistics import Interval
+from placevalue.reports.formatting import counted, duration, format_interval, format_number, format_value
 from placevalue.reports.paper_results import METHODS as PAPER_METHODS
 from placevalue.reports.paper_results import SETS, PublishedRow, published_rows
-from placevalue.reports.summary import BASELINE, Cell, Change, Row, Summary, conclusion
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from placevalue.reports.summary import BASELINE, Cell, Change, Column, Summary, conclusion
 
 SHOWN = ("accuracy_paper", "cer_written")
-"""The metrics of a report unless others are asked for: those of the paper."""
-PERCENTAGES = tuple(name for name, metric in METRICS.items() if metric.direction != "zero")  # a signed error is none
+"""The metrics of a report by default: those of the paper."""
+PERCENTAGES = tuple(name for name, metric in METRICS.items() if metric.direction != "zero")
 LEGEND = (
-    "The first row is in percent, the others are changes from it in points. In brackets 95% intervals; † p < 0.05, "
-    "‡ p < 0.01 after Holm's correction for the methods of a column."
+    "The first row is in percent; the others are changes from it in percentage points. 95% intervals in brackets; "
+    "† p < 0.05, ‡ p < 0.01 after Holm's correction over the methods of a column."
 )
 _TITLES = {
     "accuracy_paper": "Accuracy",
-    "accuracy_paper_reachable": "Accuracy on answers that can be written",
+    "accuracy_paper_reachable": "Accuracy on answers within the token limit",
     "cer_written": "Character error rate",
 }
-_FEW = 3  # sets whose intervals a terminal has room for
-_LARGE = 1.0  # points from which on a change is shown darker, as in the paper
+_LARGE = 1.0  # points above which a change is shown darker, as in the paper
 Tone = Literal["plain", "gain", "loss"]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell as it is shown."""
+    """The text of one cell."""
 
     text: str
-    span: str
-    """Its interval, or nothing."""
-    mark: str
-    """How significant the change is."""
-    tone: Tone
-    large: bool
-    """Whether the change is above 1 point."""
-    best: bool
     about: str
-    """The whole of it in words."""
+    """The score, the change and p in words."""
+    span: str = ""
+    """The interval, or empty."""
+    mark: str = ""
+    """† or ‡ if the change is significant."""
+    tone: Tone = "plain"
+    large: bool = False
+    """Whether the change is above 1 point."""
+    best: bool = False
 
 
 @dataclass(frozen=True)
 class Line:
-    """One row as it is shown."""
+    """The texts of one row."""
 
     label: str
     group: Literal["baseline", "method", "paper"]
-    seeds: str
-    time: str
     entries: tuple[Entry | None, ...]
+    seeds: int | Literal[""] = ""
+    time: str = ""
+
+    @property
+    def name(self) -> str:
+        """The label, marked if the row is the paper's."""
+        return f"paper: {self.label}" if self.group == "paper" else self.label
 
 
 @dataclass(frozen=True)
@@ -71,168 +71,96 @@ class PaperTable:
 
     title: str
     subtitle: str
-    headers: tuple[str, ...]
-    kinds: tuple[str, ...]
-    """`set`, `mean`, `unseen` or `operation`, one for each header."""
-    counts: tuple[int, ...]
+    columns: tuple[Column, ...]
+    """Named by their headers."""
     lines: tuple[Line, ...]
     words: str
-    """What may be concluded from it."""
+    """What you may conclude from it."""
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """The columns' headers."""
+        return tuple(column.name for column in self.columns)
 
 
 def make_table(summary: Summary) -> PaperTable:
-    """A summary in the paper's form, with the paper's own figures below where the model is the same.
+    """A summary in the paper's form, with the paper's own figures below it if the model is the same.
 
     Example:
         >>> make_table(summarise(load_experiment("runs/quick"))).headers  # doctest: +SKIP
         ('MAWPS', 'a*b', 'a+b', 'a-b', 'a/b')
     """
-    if summary.metric not in PERCENTAGES:
-        raise ConfigError(f"{summary.metric} is no percentage: expected one of {', '.join(PERCENTAGES)}")
-    direction = METRICS[summary.metric].direction
-    lines = [_line(row, summary) for row in summary.rows]
-    for row in published_rows(summary.model, summary.metric, summary.columns):
-        entries = tuple(_published(row, value, direction) for value in row.figures)
-        lines.append(Line(row.name, "paper", "", "", entries))
+    metric = summary.metric
+    if metric not in PERCENTAGES:
+        raise ConfigError(f"{metric} is not a percentage: expected one of {', '.join(PERCENTAGES)}")
+    lines = []
+    for row in summary.rows:
+        group: Literal["baseline", "method"] = "baseline" if row.method == summary.baseline else "method"
+        entries = tuple(None if cell is None else _entry(cell, group, metric) for cell in row.cells)
+        lines.append(Line(row.method, group, entries, len(row.seeds), duration(row.seconds)))
+    for theirs in published_rows(summary.model, metric, summary.columns):
+        lines.append(Line(theirs.name, "paper", tuple(_published(theirs, each, metric) for each in theirs.figures)))
+    better = "lower" if METRICS[metric].direction == "lower" else "higher"
     return PaperTable(
-        title=f"{metric_title(summary.metric)}, {'lower' if direction == 'lower' else 'higher'} is better",
+        title=f"{_TITLES.get(metric, metric.replace('_', ' '))}, {better} is better",
         subtitle=f"{summary.name}: {summary.model}",
-        headers=tuple(column_title(column.name) for column in summary.columns),
-        kinds=tuple(column.kind for column in summary.columns),
-        counts=tuple(column.n for column in summary.columns),
+        columns=tuple(replace(column, name=column_title(column.name)) for column in summary.columns),
         lines=tuple(lines),
         words=conclusion(summary),
     )
 
 
 def without_operations(table: PaperTable) -> PaperTable:
-    """The table without what breaks its sets down."""
-    kept = [index for index, kind in enumerate(table.kinds) if kind != "operation"]
+    """The table without the columns of single operations."""
+    kept = [index for index, column in enumerate(table.columns) if column.kind != "operation"]
     lines = (replace(line, entries=tuple(line.entries[index] for index in kept)) for line in table.lines)
-    headers, kinds = (tuple(row[index] for index in kept) for row in (table.headers, table.kinds))
-    counts = tuple(table.counts[index] for index in kept)
-    return replace(table, headers=headers, kinds=kinds, counts=counts, lines=tuple(lines))
-
-
-def metric_title(metric: str) -> str:
-    """A metric for people."""
-    return _TITLES.get(metric, metric.replace("_", " "))
+    return replace(table, columns=tuple(table.columns[index] for index in kept), lines=tuple(lines))
 
 
 def column_title(name: str) -> str:
-    """A set or operation for people: as the paper calls it, else without its underscores."""
+    """The header of a set or operation: the paper's name for it, else its own without underscores."""
     return SETS.get(name, name.replace("_", " "))
 
 
-def _line(row: Row, summary: Summary) -> Line:
-    group: Literal["baseline", "method"] = "baseline" if row.method == summary.baseline else "method"
-    entries = tuple(None if cell is None else _entry(cell, group, summary.metric) for cell in row.cells)
-    return Line(row.method, group, str(len(row.seeds)), duration(row.seconds), entries)
-
-
 def _entry(cell: Cell, group: str, metric: str) -> Entry:
-    about = f"{_percent(cell.score.value)}%{_score_span(cell.score)}"
+    score, change = cell.score, cell.change
+    text, span = format_value(score.value, metric), format_interval(score.low, score.high, metric)
+    about = f"{text}% {span}".strip()
     if group == "baseline":
-        return Entry(_percent(cell.score.value), _score_span(cell.score).strip(), "", "plain", False, cell.best, about)
-    change = cell.change
+        return Entry(text, about, span, best=cell.best)
     if change is None:
-        return Entry(
-            f"({_percent(cell.score.value)})", "", "", "plain", False, cell.best, f"{about}; no seed in common"
-        )
-    text, tone, large = _signed(100 * change.value, METRICS[metric].direction)
-    seeds = "1 seed" if change.seeds == 1 else f"{change.seeds} seeds"
-    about += f"; change {text}{_change_span(change)} over {seeds}, p = {change.p:.2g}"
-    return Entry(text, _change_span(change).strip(), significance(change), tone, large, cell.best, about)
+        return Entry(f"({text})", f"{about}; no seed in common", best=cell.best)
+    text, tone, large = _signed(100 * change.value, metric)
+    span = format_interval(change.low, change.high, metric, signed=True)
+    about += f"; change {f'{text} {span}'.strip()} over {counted(change.seeds, 'seed')}, p = {change.p:.2g}"
+    return Entry(text, about, span, significance(change), tone, large, cell.best)
 
 
-def _published(row: PublishedRow, value: float | None, direction: str) -> Entry | None:
+def _published(row: PublishedRow, value: float | None, metric: str) -> Entry | None:
     if value is None:
         return None
     if row.method == BASELINE:
-        return Entry(f"{value:.1f}", "", "", "plain", False, False, f"{value:g}% in the paper")
-    text, tone, large = _signed(value, direction)
-    return Entry(text, "", "", tone, large, False, f"{value:+g} points in the paper".replace("-", "−"))
+        return Entry(format_number(value), f"{value:g}% in the paper")
+    text, tone, large = _signed(value, metric)
+    return Entry(text, f"{value:+g} points in the paper".replace("-", "−"), tone=tone, large=large)
 
 
-def _signed(points: float, direction: str) -> tuple[str, Tone, bool]:
-    """A change as text, whether it is for the better, and whether it is above 1 point."""
-    text = f"{points:+.1f}".replace("-", "−")
+def _signed(points: float, metric: str) -> tuple[str, Tone, bool]:
+    """A change as text, whether it is an improvement, and whether it is above 1 point."""
+    text = format_number(points, signed=True)
     if text in ("+0.0", "−0.0"):
         return "0.0", "plain", False
-    gains = points < 0 if direction == "lower" else points > 0
+    gains = points < 0 if METRICS[metric].direction == "lower" else points > 0
     return text, "gain" if gains else "loss", abs(points) > _LARGE
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f}"
-
-
-def _score_span(score: Interval) -> str:
-    """The borders of a score; none of the metrics shown goes below 0."""
-    if score.low is None or score.high is None:
-        return ""
-    return f" [{100 * max(score.low, 0):.1f}, {100 * score.high:.1f}]"
-
-
-def _change_span(change: Change) -> str:
-    if change.low is None or change.high is None:
-        return ""
-    return f" [{100 * change.low:+.1f}, {100 * change.high:+.1f}]".replace("-", "−")
-
-
 def significance(change: Change) -> str:
-    """† below 0.05, ‡ below 0.01, nothing else."""
+    """† for p below 0.05, ‡ below 0.01, else empty."""
     return "‡" if change.p < 0.01 else "†" if change.p < 0.05 else ""
 
 
-def duration(seconds: float) -> str:
-    """A time for people."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def terminal_table(table: PaperTable) -> "Table":
-    """The table for a terminal: gains green, losses red, bold above 1 point; the best of a column underlined.
-
-    Intervals stand where they fit: in the mean over sets, and in sets where there are few.
-    """
-    from rich.markup import escape
-    from rich.table import Table
-
-    shown = Table(
-        title=escape(f"{table.subtitle}\n{table.title}"),
-        caption=f"{LEGEND} Green is better, bold above 1 point, underlined the best.",
-    )
-    few = table.kinds.count("set") <= _FEW
-    wide = [kind == "mean" or (kind == "set" and few) for kind in table.kinds]
-    shown.add_column("", no_wrap=True)
-    for header, kind, count in zip(table.headers, table.kinds, table.counts, strict=True):
-        unit = "sets" if kind == "mean" else "n"
-        shown.add_column(f"{escape(header)}\n[dim]{unit}={count:,}[/dim]", justify="right")
-    shown.add_column("trained", justify="right")
-    for index, line in enumerate(table.lines):
-        if index and table.lines[index - 1].group != line.group:
-            shown.add_section()
-        label = f"paper: {line.label}" if line.group == "paper" else line.label
-        seeds = f"\n[dim]{line.seeds} seed{'s' if line.seeds != '1' else ''}[/dim]" if line.seeds else ""
-        shown.add_row(escape(label) + seeds, *map(_styled, line.entries, wide), line.time)
-    return shown
-
-
-def _styled(entry: Entry | None, wide: bool) -> str:
-    from rich.markup import escape
-
-    if entry is None:
-        return ""
-    style = {"plain": "default", "gain": "green", "loss": "red"}[entry.tone]
-    style = ("bold " if entry.large else "") + style + (" underline" if entry.best else "")
-    span = f"\n[dim]{escape(entry.span)}[/dim]" if wide and entry.span else ""
-    return f"[{style}]{escape(entry.text)}[/]{entry.mark}{span}"
-
-
 def to_markdown(tables: Sequence[PaperTable]) -> str:
-    """The tables as Markdown, each with what may be concluded from it; the best of a column in bold."""
+    """The tables as Markdown, each with its conclusion; the best of a column is bold."""
 
     def cell(entry: Entry | None) -> str:
         if entry is None:
@@ -242,31 +170,24 @@ def to_markdown(tables: Sequence[PaperTable]) -> str:
 
     parts = []
     for table in tables:
-        heads = ["", *(_plain(header) for header in table.headers), "training", "seeds"]
-        lines = [
-            f"**{_plain(table.subtitle)}. {table.title}**",
-            "",
-            _row(heads),
-            _row(["---", *["--:"] * (len(heads) - 1)]),
-        ]
+        rows = [["", *map(_plain, table.headers), "training", "seeds"], ["---", *["--:"] * (len(table.columns) + 2)]]
         for line in table.lines:
-            label = f"paper: {line.label}" if line.group == "paper" else line.label
-            lines.append(_row([_plain(label), *(cell(entry) for entry in line.entries), line.time, line.seeds]))
-        lines += ["", _plain(table.words)]
-        parts.append("\n".join(lines))
-    return "\n\n".join([*parts, LEGEND.replace("In brackets", "Bold is the best of a column. In brackets")]) + "\n"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+            rows.append([_plain(line.name), *map(cell, line.entries), line.time, str(line.seeds)])
+        lines = [f"**{_plain(table.subtitle)}. {table.title}**", "", *(f"| {' | '.join(row)} |" for row in rows)]
+        parts.append("\n".join([*lines, "", _plain(table.words)]))
+    return "\n\n".join([*parts, f"{LEGEND} Bold: the best of a column."]) + "\n"
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown takes for text."""
+    """Escape text for Markdown."""
     return "".join(f"\\{letter}" if letter in "\\`*_[]<>|" else letter for letter in " ".join(text.split()))
 
 
-_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_TEX = str.maketrans(
+    {letter: f"\\{letter}" for letter in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"−": "$-$", "<": "$<$", ">": "$>$", "†": r"\textsuperscript{\dag}", "‡": r"\textsuperscript{\ddag}"}
+)
 _COLOURS = {("gain", False): "D9F0D3", ("gain", True): "7FBF7B", ("loss", False): "FDDBC7", ("loss", True): "EF8A62"}
 _BASE_COLOUR = "D9D9D9"
 
@@ -274,49 +195,33 @@ _BASE_COLOUR = "D9D9D9"
 def to_latex(tables: Sequence[PaperTable]) -> str:
     """The tables as LaTeX, coloured as in the paper."""
     needed = r"% needs \usepackage{booktabs,graphicx} and \usepackage[table]{xcolor}"
-    return "\n\n".join([needed, *(_latex_table(table) for table in tables)]) + "\n"
+    return "\n\n".join([needed, *map(_latex_table, tables)]) + "\n"
 
 
 def _latex_table(table: PaperTable) -> str:
-    heads = " & ".join(rf"\rotatebox{{90}}{{{_tex(header)}}}" for header in (*table.headers, "training"))
-    lines = [
-        r"\begin{table*}",
-        r"\centering",
-        rf"\begin{{tabular}}{{l{'r' * (len(table.headers) + 1)}}}",
-        r"\toprule",
-        rf" & {heads} \\",
-    ]
+    heads = " & ".join(rf"\rotatebox{{90}}{{{header.translate(_TEX)}}}" for header in (*table.headers, "training"))
+    lines = [r"\begin{table*}", r"\centering", rf"\begin{{tabular}}{{l{'r' * (len(table.columns) + 1)}}}"]
+    lines += [r"\toprule", rf" & {heads} \\"]
     group = ""
     for line in table.lines:
         if line.group != group:
             lines.append(r"\midrule")
         group = line.group
-        label = f"paper: {line.label}" if line.group == "paper" else line.label
-        cells = [_tex(label), *(_latex_cell(entry, _is_base(line)) for entry in line.entries)]
-        lines.append(" & ".join([*cells, _tex(line.time)]) + r" \\")
-    caption = f"{table.subtitle}. {table.title}. {LEGEND}"
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", rf"\caption{{{_tex(caption)}}}", r"\end{table*}"])
+        absolute = group == "baseline" or line.label == PAPER_METHODS[BASELINE]
+        cells = [line.name.translate(_TEX), *(_latex_cell(entry, absolute) for entry in line.entries)]
+        lines.append(" & ".join([*cells, line.time]) + r" \\")
+    caption = f"{table.subtitle}. {table.title}. {LEGEND}".translate(_TEX)
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table*}"])
 
 
-def _is_base(line: Line) -> bool:
-    """Whether a row is absolute, ours or the paper's."""
-    return line.group == "baseline" or line.label == PAPER_METHODS[BASELINE]
-
-
-def _latex_cell(entry: Entry | None, base: bool) -> str:
+def _latex_cell(entry: Entry | None, absolute: bool) -> str:
     if entry is None:
         return ""
-    colour = _COLOURS.get((entry.tone, entry.large), _BASE_COLOUR if base else None)
-    text = rf"\textbf{{{_tex(entry.text)}}}" if entry.best else _tex(entry.text)
-    span = rf" {{\scriptsize {_tex(entry.span)}}}" if entry.span else ""
-    return (rf"\cellcolor[HTML]{{{colour}}}" if colour else "") + text + _tex(entry.mark) + span
-
-
-def _tex(text: str) -> str:
-    """Text that LaTeX takes for text."""
-    signs = _LATEX | {letter: f"\\{letter}" for letter in "&%$#_{}"}
-    signs |= {"−": "$-$", "<": "$<$", ">": "$>$", "†": r"\textsuperscript{\dag}", "‡": r"\textsuperscript{\ddag}"}
-    return "".join(signs.get(letter, letter) for letter in text)
+    colour = _COLOURS.get((entry.tone, entry.large), _BASE_COLOUR if absolute else None)
+    text, mark, span = (each.translate(_TEX) for each in (entry.text, entry.mark, entry.span))
+    text = rf"\textbf{{{text}}}" if entry.best else text
+    span = rf" {{\scriptsize {span}}}" if span else ""
+    return (rf"\cellcolor[HTML]{{{colour}}}" if colour else "") + text + mark + span
 
 
 CSV_FIELDS = ("experiment", "model", "metric", "baseline", "method", "seeds", "kind", "column", "n", "score",
@@ -325,7 +230,7 @@ CSV_FIELDS = ("experiment", "model", "metric", "baseline", "method", "seeds", "k
 
 
 def to_csv(summaries: Sequence[Summary]) -> str:
-    """Every figure of the tables, one cell a line, as shares; empty where there is none."""
+    """Every figure of the tables, one cell a line, as shares; empty if there is none."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(CSV_FIELDS)
@@ -338,10 +243,10 @@ def _csv_rows(summary: Summary) -> Iterator[list[object]]:
     for row in summary.rows:
         for column, cell in zip(summary.columns, row.cells, strict=True):
             head = [summary.name, summary.model, summary.metric, summary.baseline, row.method, len(row.seeds)]
-            score: list[object] = [""] * 3 if cell is None else [cell.score.value, cell.score.low, cell.score.high]
-            change = None if cell is None else cell.change
+            score: list[object] = [cell.score.value, cell.score.low, cell.score.high] if cell else [""] * 3
+            change = cell.change if cell else None
             moved: list[object] = [""] * 5
             if change is not None:
                 moved = [change.value, change.low, change.high, change.p, change.seeds]
-            best = "" if cell is None else int(cell.best)
+            best = int(cell.best) if cell else ""
             yield [*head, column.kind, column.name, column.n, *score, *moved, best, row.seconds]

@@ -7,7 +7,7 @@
   const fields = ["experiment", "method", "seed", "set", "operation", "outcome", "text"];
   let page = 0;
 
-  // Text goes into the page as text alone: there is no other way in here.
+  // The only way to create elements: text is always set as text, never as HTML.
   function make(name, kind, text) {
     const made = document.createElement(name);
     if (kind) made.className = kind;
@@ -32,7 +32,7 @@
     fill("operation", [["", "all"], ...shown.operations.map((name) => [name, name])]);
   }
 
-  // What a run did with a problem that the baseline, with the same seed, did the other way round.
+  // "fixed" or "broken" if the baseline with the same seed had the opposite outcome on a problem.
   function turn(shown, run, index) {
     const base = shown.runs.find((each) => each.method === shown.baseline && each.seed === run.seed);
     if (!base || base === run || base.right[index] === run.right[index]) return "";
@@ -105,16 +105,16 @@
     const pages = Math.max(1, Math.ceil(found.length / PAGE));
     page = Math.min(Math.max(page, 0), pages - 1);
     document.getElementById("list").replaceChildren(...found.slice(page * PAGE, (page + 1) * PAGE).map((index) => problem(shown, seen, index, wanted.method)));
-    let told = `${found.length.toLocaleString("en")} of ${shown.ids.length.toLocaleString("en")} problems`;
-    if (wanted.method && wanted.method !== shown.baseline) told += `; against ${shown.baseline}, ${wanted.method} fixed ${counts.fixed} and broke ${counts.broken}` + (wanted.seed ? "" : ", all seeds counted");
-    if (shown.unlisted) told += `; ${shown.unlisted} runs of further seeds are left out of this list`;
-    document.getElementById("count").textContent = told + ".";
+    let text = `${found.length.toLocaleString("en")} of ${shown.ids.length.toLocaleString("en")} problems`;
+    if (wanted.method && wanted.method !== shown.baseline) text += `; against ${shown.baseline}, ${wanted.method} fixed ${counts.fixed} and broke ${counts.broken}` + (wanted.seed ? "" : ", over all seeds");
+    if (shown.unlisted) text += `; ${shown.unlisted} runs of other seeds are not listed`;
+    document.getElementById("count").textContent = text + ".";
     document.getElementById("page").textContent = `page ${page + 1} of ${pages}`;
     document.getElementById("previous").disabled = page === 0;
     document.getElementById("next").disabled = page >= pages - 1;
   }
 
-  // The filters live in the address, so that a link gives the same view again.
+  // Keep the filters in the address, so that a link shows the same view.
   function write() {
     const parts = fields.filter((name) => form.elements[name].value && !(name === "experiment" && experiments.length === 1))
       .map((name) => `${name}=${encodeURIComponent(form.elements[name].value)}`);
