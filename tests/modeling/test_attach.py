@@ -357,6 +357,26 @@ def test_layouts_without_agg_only_grow(token):
     assert torch.equal(embedded(model, ids), plain)
 
 
+def test_settings_come_from_the_checkpoint_then_the_tokenizer_then_the_defaults(tmp_path):
+    model, base = build("t5")
+    config = pv.NumberConfig(token="agg", aggregation="interpolated", decimals="ignore")
+    pv.number_tokenizer(base, config).save_pretrained(tmp_path)
+    for tokenizer in (pv.number_tokenizer(base, config), pv.load_number_tokenizer(tmp_path)):
+        pv.attach(model, tokenizer)
+        recorded = recorded_config(model)
+        assert (recorded.aggregation, recorded.decimals) == ("interpolated", "ignore")
+        pv.detach(model)
+    pv.attach(model, tokenizer, aggregation="sum", decimals="places")
+    recorded = getattr(model.config, SETTINGS)
+    assert (recorded["aggregation"], recorded["decimals"]) == ("sum", "places"), "arguments come first"
+    pv.detach(model)
+    setattr(model.config, SETTINGS, recorded)  # as a checkpoint has it
+    pv.attach(model, tokenizer)
+    assert recorded_config(model).to_dict() == recorded
+    plain = pv.attach(build("t5")[0], pv.number_tokenizer(base, pv.NumberConfig("agg")))
+    assert (recorded_config(plain).aggregation, recorded_config(plain).decimals) == ("weighted", "places")
+
+
 def test_models_that_are_only_an_encoder_fold_too():
     _, base = build("t5")
     tokenizer = pv.number_tokenizer(base, token="agg")
@@ -458,7 +478,7 @@ def exchanged(base, one, other):
 class TestErrors:
     def test_an_aggregation_without_a_place(self):
         model, base = build("t5")
-        with pytest.raises(ConfigError, match=r"token='pause', has no \[AGG\]"):
+        with pytest.raises(ConfigError, match=r"aggregation='sum' with token='pause', which has no \[AGG\]"):
             pv.attach(model, pv.number_tokenizer(base, token="pause"), aggregation="sum")
 
     def test_attaching_twice(self):
@@ -517,5 +537,5 @@ class TestErrors:
 
     def test_wrong_decimals(self):
         model, base = build("t5")
-        with pytest.raises(ConfigError, match="decimals='drop'"):
+        with pytest.raises(ConfigError, match="decimals: expected one of places, ignore, found 'drop'"):
             pv.attach(model, pv.number_tokenizer(base, token="agg"), decimals="drop")

@@ -6,7 +6,7 @@ they were.
 """
 
 import logging
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -24,7 +24,7 @@ from placevalue.modeling.peft_support import (
     weights,
 )
 from placevalue.numbers.aggregation import AGGREGATIONS, Aggregation, find_aggregation
-from placevalue.numbers.config import Decimals, Markers, NumberConfig
+from placevalue.numbers.config import AttachedConfig, Decimals, Markers, NumberConfig
 from placevalue.tokenizer.tokenizer import SETTINGS, check_unchanged, number_ids, number_layout, probe_ids
 
 logger = logging.getLogger(__name__)
@@ -64,8 +64,9 @@ def attach(
     Args:
         model: A Hugging Face model, or a PEFT model around one; changed in place.
         tokenizer: From `number_tokenizer`.
-        aggregation: A name in `AGGREGATIONS` or a function; None takes what the model's config says, else `weighted`.
-        decimals: `places` or `ignore`; None takes what the model's config says, else `places`.
+        aggregation: A name in `AGGREGATIONS` or a function; None takes what the model's own config records, else what
+            the tokenizer's `NumberConfig` says, else `weighted`.
+        decimals: `places` or `ignore`; None is found likewise, else `places`.
         markers: How the markers' rows start: `drawn` as the embeddings lie, or `mean`, near their mean, from where
             models with large embeddings, T5's above all, learn them slowly. [PAUSE] is always drawn, as in the paper.
 
@@ -190,13 +191,13 @@ def base_model(model: Any) -> PreTrainedModel:
     return model
 
 
-def recorded_config(model: PreTrainedModel) -> NumberConfig | None:
+def recorded_config(model: PreTrainedModel) -> AttachedConfig | None:
     """The settings in a model's own config, if it has been attached before it was saved."""
     values = getattr(model.config, SETTINGS, None)
-    return None if values is None else NumberConfig.from_dict(values)
+    return None if values is None else AttachedConfig.from_dict(values)
 
 
-def note_model(tokenizer: PreTrainedTokenizerBase, config: NumberConfig, encoder_decoder: bool) -> None:
+def note_model(tokenizer: PreTrainedTokenizerBase, config: AttachedConfig, encoder_decoder: bool) -> None:
     """Note on the tokenizer what the model it serves is like, so that folders without a model's config know it."""
     noted = {"encoder_decoder": encoder_decoder, "aggregation": config.aggregation, "decimals": config.decimals}
     known = tokenizer.init_kwargs[SETTINGS].get("encoder_decoder")
@@ -207,11 +208,11 @@ def note_model(tokenizer: PreTrainedTokenizerBase, config: NumberConfig, encoder
 
 def _configured(
     tokenizer: PreTrainedTokenizerBase,
-    recorded: NumberConfig | None,
+    recorded: AttachedConfig | None,
     aggregation: str | Aggregation | None,
     decimals: Decimals | None,
-) -> NumberConfig:
-    """The settings for a model: what was asked for, else what its config records, else the defaults."""
+) -> AttachedConfig:
+    """The settings for a model: the arguments, its own config, the tokenizer's or the defaults, in this order."""
     layout, ids = number_layout(tokenizer), number_ids(tokenizer)
     check_unchanged(tokenizer)
     if recorded is not None and (recorded.layout, recorded.ids, recorded.probe) != (layout, ids, probe_ids(tokenizer)):
@@ -219,18 +220,14 @@ def _configured(
             f"this checkpoint was made for a tokenizer with {recorded.layout} and {recorded.ids}, the one given has "
             f"{layout} and {ids}: give the tokenizer saved with it, or del model.config.{SETTINGS} to start anew"
         )
-    if aggregation is not None and layout.token != "agg":
-        raise ConfigError(
-            f"an aggregation was given, but the tokenizer's layout, token={layout.token!r}, has no [AGG] to hold it: "
-            "make the tokenizer with token='agg', or leave the aggregation out"
-        )
+    known = recorded.to_dict() if recorded else tokenizer.init_kwargs[SETTINGS].get("attach", {})
     if aggregation is None:
-        aggregation = (recorded.aggregation if recorded else None) or "weighted"
-    name = aggregation if isinstance(aggregation, str) else _name_of(aggregation)
+        aggregation = known.get("aggregation") or ("weighted" if layout.token == "agg" else None)
+    name = _name_of(aggregation) if callable(aggregation) else aggregation
+    config = NumberConfig(**asdict(layout), aggregation=name, decimals=decimals or known.get("decimals", "places"))
     if isinstance(aggregation, str):
-        find_aggregation(name)
-    decimals = decimals or (recorded.decimals if recorded else "places")
-    return NumberConfig(layout, ids, probe_ids(tokenizer), name if layout.token == "agg" else None, decimals)
+        find_aggregation(aggregation)
+    return AttachedConfig(layout, ids, probe_ids(tokenizer), config.aggregation, config.decimals)
 
 
 def _name_of(function: Aggregation) -> str:
@@ -281,7 +278,7 @@ def _matrices(model: PreTrainedModel) -> list[nn.Parameter]:
     return [weight for weight in found.values() if weight.shape == shape]
 
 
-def _set_rows(model: PreTrainedModel, config: NumberConfig, state: _Attachment, share: float) -> None:
+def _set_rows(model: PreTrainedModel, config: AttachedConfig, state: _Attachment, share: float) -> None:
     """Start the markers' rows from the mean and a share of the spread, [PAUSE] from all of it; keep what was there."""
     markers = list(config.ids.markers.values())
     first = min(markers)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from placevalue.modeling.peft_support import refuse_adapter_faults
 from placevalue.numbers.aggregation import Aggregation, find_aggregation
-from placevalue.numbers.config import NumberConfig
+from placevalue.numbers.config import AttachedConfig
 from placevalue.numbers.spans import constant, find_digits
 
 
@@ -48,7 +48,7 @@ class Extend:
 class Fold:
     """The forward hook: takes the spare rows off again and puts each number's aggregate where its [AGG] stands."""
 
-    def __init__(self, config: NumberConfig, aggregation: str | Aggregation) -> None:
+    def __init__(self, config: AttachedConfig, aggregation: str | Aggregation) -> None:
         self.config = config
         self.aggregation = aggregation
 

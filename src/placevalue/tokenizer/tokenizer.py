@@ -12,9 +12,10 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from placevalue.common.errors import TokenizerError
+from placevalue.common.errors import ConfigError, TokenizerError
 from placevalue.common.hub import is_encoder_decoder, load_tokenizer
-from placevalue.numbers.config import Layout, NumberIds, Position, Token
+from placevalue.numbers.aggregation import find_aggregation
+from placevalue.numbers.config import Layout, NumberConfig, NumberIds, Position, Token
 from placevalue.numbers.numerals import find_numerals
 from placevalue.tokenizer.surgery import Signs, choose_signs, write_numbers
 
@@ -32,10 +33,12 @@ _KEPT = ("padding_side", "truncation_side", "model_max_length", "clean_up_tokeni
 
 def number_tokenizer(
     base: str | PathLike[str] | PreTrainedTokenizerBase,
-    token: Token | None = None,
-    position: Position = "before",
-    pattern: str = "paper",
+    config: NumberConfig | Token | None = None,
+    position: Position | None = None,
+    pattern: str | None = None,
     ignore: str | None = None,
+    *,
+    token: Token | None = None,
 ) -> PreTrainedTokenizerFast:
     """A copy of a tokenizer that writes each number digit by digit between markers.
 
@@ -43,16 +46,16 @@ def number_tokenizer(
 
     Args:
         base: A hub name, a folder, or a fast tokenizer; it is not changed.
-        token: The extra token each number gets: None, `agg` or `pause`.
-        position: Whether the extra token stands `before` or `after` the digits.
-        pattern: What counts as a number: `paper`, `extended`, or a regular expression.
-        ignore: A regular expression; what it matches is left alone, digits included (years, identifiers).
+        config: All settings in one object, which is stored with the tokenizer for `attach`. A text here is `token`.
+        position: See `NumberConfig`, which has the defaults; like the following, only without a config.
+        pattern: See `NumberConfig`.
+        ignore: See `NumberConfig`.
+        token: See `NumberConfig`.
 
     Example:
         >>> tokenizer = number_tokenizer("google/flan-t5-base", token="agg")  # doctest: +SKIP
     """
-    layout = Layout(token, position, pattern, ignore)
-    find_numerals("", pattern, ignore)  # refuses what is no pattern before anything is built
+    config = _configured(config, token=token, position=position, pattern=pattern, ignore=ignore)
     tokenizer = base if isinstance(base, PreTrainedTokenizerBase) else load_tokenizer(base)
     if not tokenizer.is_fast:
         raise TokenizerError(
@@ -66,9 +69,11 @@ def number_tokenizer(
     backend = tokenizer.backend_tokenizer
     normalize = backend.normalizer.normalize_str if backend.normalizer else str
     signs = choose_signs(normalize, tokenizer.get_vocab())
-    changed = Tokenizer.from_str(json.dumps(write_numbers(json.loads(backend.to_str()), layout, signs)))
+    changed = Tokenizer.from_str(json.dumps(write_numbers(json.loads(backend.to_str()), config, signs)))
     changed.add_tokens([AddedToken(sign, normalized=True, special=False) for sign in signs.markers])
-    settings = {"layout": asdict(layout), "signs": asdict(signs)}
+    layout = asdict(config)
+    for_attach = {name: layout.pop(name) for name in ("aggregation", "decimals")}
+    settings = {"layout": layout, "signs": asdict(signs), "attach": for_attach}
     result = PreTrainedTokenizerFast(tokenizer_object=changed, **_kept(tokenizer), **{SETTINGS: settings})
     _verify(tokenizer, result)
     result.init_kwargs[SETTINGS] |= {
@@ -76,6 +81,23 @@ def number_tokenizer(
         "encoder_decoder": is_encoder_decoder(tokenizer.name_or_path),
     }
     return result
+
+
+def _configured(config: NumberConfig | Token | None, **settings: Any) -> NumberConfig:
+    """The config given, or one made from the settings that are not None."""
+    if not isinstance(config, NumberConfig | None):
+        settings["token"], config = config, None
+    given = {name: value for name, value in settings.items() if value is not None}
+    if config is None:
+        return NumberConfig(**given)
+    if given:
+        raise ConfigError(
+            f"both a NumberConfig and {', '.join(given)} were given: expected one or the other. Set "
+            f"{', '.join(given)} in the NumberConfig"
+        )
+    if config.aggregation is not None:
+        find_aggregation(config.aggregation)
+    return config
 
 
 def _kept(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
