@@ -106,7 +106,15 @@ def test_a_folder_says_which_kind_of_model(tmp_path):
     model, base = build("t5")
     model.save_pretrained(tmp_path)
     base.save_pretrained(tmp_path)
-    assert -100 not in pv.encode_pairs(pv.number_tokenizer(tmp_path), QUESTIONS, ANSWERS)[0]["labels"]
+    tokenizer = pv.number_tokenizer(tmp_path)
+    assert -100 not in pv.encode_pairs(tokenizer, QUESTIONS, ANSWERS)[0]["labels"]
+    tokenizer.init_kwargs["placevalue"]["encoder_decoder"] = False  # as older versions saved it
+    assert -100 in pv.encode_pairs(tokenizer, QUESTIONS, ANSWERS)[0]["labels"]
+
+
+def test_making_a_tokenizer_reads_no_model_config(monkeypatch):
+    monkeypatch.setattr("transformers.AutoConfig.from_pretrained", None)
+    pv.number_tokenizer(base_tokenizer("unigram-t5"))
 
 
 @pytest.mark.parametrize("name", ["t5", "llama"])

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from transformers import PreTrainedTokenizerBase
 
 from placevalue.common.errors import ConfigError, TokenizerError
+from placevalue.common.hub import is_encoder_decoder
 from placevalue.tokenizer.tokenizer import SETTINGS, marker_ids, number_layout
 
 logger = logging.getLogger(__name__)
@@ -34,7 +35,8 @@ def encode_pairs(
         tokenizer: From `number_tokenizer`.
         questions: What the model reads.
         answers: What it is to write.
-        encoder_decoder: Which kind of model; None takes what `attach` or the base tokenizer's config said.
+        encoder_decoder: Which kind of model; None takes what `attach` noted, else what the config.json in the base
+            tokenizer's folder says.
         max_question: Cut questions at this many tokens; a warning says how many were.
         max_answer: Likewise for answers.
         separator: For decoder-only models, what stands between question and answer.
@@ -196,12 +198,13 @@ def _cut(markers: dict[str, int], ids: list[int], room: int | None) -> list[int]
 
 def _is_encoder_decoder(tokenizer: PreTrainedTokenizerBase, given: bool | None) -> bool:
     known = given if given is not None else tokenizer.init_kwargs.get(SETTINGS, {}).get("encoder_decoder")
+    known = is_encoder_decoder(tokenizer.name_or_path) if known is None else known
     if known is None:
         raise ConfigError(
-            "the tokenizer does not say which kind of model it serves: call attach(model, tokenizer) first, "
-            "or pass encoder_decoder=True (T5, BART) or encoder_decoder=False (GPT-2, Llama, Qwen, Gemma)"
+            "the tokenizer's model may or may not be an encoder-decoder: call attach(model, tokenizer) first, or pass "
+            "encoder_decoder=True (T5, BART) or encoder_decoder=False (GPT-2, Llama, Qwen, Gemma)"
         )
-    return bool(known)
+    return known
 
 
 def _example(ids: list[int]) -> Example:

@@ -13,7 +13,7 @@ from tokenizers import AddedToken, Tokenizer
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from placevalue.common.errors import ConfigError, TokenizerError
-from placevalue.common.hub import is_encoder_decoder, load_tokenizer
+from placevalue.common.hub import load_tokenizer
 from placevalue.numbers.aggregation import find_aggregation
 from placevalue.numbers.config import Layout, NumberConfig, NumberIds, Position, Token
 from placevalue.numbers.numerals import find_numerals
@@ -76,10 +76,7 @@ def number_tokenizer(
     settings = {"layout": layout, "signs": asdict(signs), "attach": for_attach}
     result = PreTrainedTokenizerFast(tokenizer_object=changed, **_kept(tokenizer), **{SETTINGS: settings})
     _verify(tokenizer, result)
-    result.init_kwargs[SETTINGS] |= {
-        "probe": _ids(result, _PROBE),
-        "encoder_decoder": is_encoder_decoder(tokenizer.name_or_path),
-    }
+    result.init_kwargs[SETTINGS] |= {"probe": _ids(result, _PROBE), "encoder_decoder": None}  # attach says which
     return result
 
 
