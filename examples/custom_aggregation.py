@@ -35,7 +35,7 @@ digits = model.get_input_embeddings()(torch.tensor(tokenizer.convert_tokens_to_i
 print("F1 by length:", {n: round(f1, 2) for n, f1 in pv.neighbourhood_f1(digits, "rounded", range(1, 4)).items()})
 
 batch = DataCollatorForSeq2Seq(tokenizer, model=model)(pv.encode_pairs(tokenizer, ["12 and 30?"], ["42"]))
-loss = pv.AggregationLoss(model, tokenizer, aggregation="rounded")  # and in the loss
+loss = pv.AggregationLoss(model, tokenizer)  # compares `rounded` too, since the model is attached with it
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 for _ in range(3):
     loss(model(**batch), batch["labels"]).backward()

@@ -181,6 +181,30 @@ class TestAgainstTheSlowLoop:
         assert torch.isfinite(value) and int(loss.parts["numbers"]) == 1  # the one without an exponent
 
 
+@pytest.mark.parametrize("token, given, expected", [
+    ("agg", "interpolated", "interpolated"), ("agg", None, "weighted"), (None, None, "weighted"),
+    ("agg", pv.AGGREGATIONS["sum"], "sum"),
+])  # fmt: skip
+def test_it_compares_what_the_model_is_attached_with(token, given, expected):
+    model, base = build("t5-flan")
+    tokenizer = pv.number_tokenizer(base, token=token)
+    pv.attach(model, tokenizer, aggregation=given)
+    assert AggregationLoss(model, tokenizer).aggregation is pv.AGGREGATIONS[expected]
+    assert AggregationLoss(model, tokenizer, aggregation="mean").aggregation is pv.AGGREGATIONS["mean"]
+    labels = batch(tokenizer, TARGETS)
+    outputs = {"logits": random_logits(model, labels)}
+    assert AggregationLoss(model, tokenizer)(outputs, labels) == make_loss(model, tokenizer, expected)(outputs, labels)
+
+
+def test_it_compares_your_own_function_that_the_model_is_attached_with():
+    def mine(digits, embeddings):
+        return digits.fold(torch.ones_like(digits.places), embeddings)
+
+    model, base = build("t5-flan")
+    tokenizer = pv.number_tokenizer(base, token="agg")
+    assert AggregationLoss(pv.attach(model, tokenizer, mine), tokenizer).aggregation is mine
+
+
 class TestWithoutNumbers:
     @pytest.mark.parametrize("name", ["t5-flan", "llama"])
     def test_it_is_the_cross_entropy(self, name):

@@ -458,6 +458,25 @@ def first_digit(values, places, embeddings):
     return embeddings[values[0]]
 
 
+def test_detach_restores_the_tokenizer():
+    model, base = build("t5")
+    tokenizer = pv.number_tokenizer(base, token="agg")
+    before = copy.deepcopy(tokenizer.init_kwargs)
+    pv.attach(model, tokenizer)
+    attached = copy.deepcopy(tokenizer.init_kwargs)
+    assert attached != before
+    pv.detach(copy.deepcopy(model))
+    pv.detach(pickle.loads(pickle.dumps(model)))
+    assert tokenizer.init_kwargs == attached, "a copy of the model leaves the tokenizer alone"
+    other = pv.attach(T5EncoderModel(T5Config(vocab_size=len(base), **_T5)), tokenizer, "sum")
+    pv.detach(model)
+    assert tokenizer.init_kwargs["placevalue"]["aggregation"] == "sum", "another model has been attached since"
+    pv.detach(other)
+    assert tokenizer.init_kwargs == attached
+    pv.detach(pv.attach(build("t5")[0], tokenizer := pv.number_tokenizer(base, token="agg")))
+    assert tokenizer.init_kwargs == before
+
+
 @pytest.mark.parametrize("name", ["t5-padded", "llama"])
 def test_detach_leaves_rows_that_were_added_since(name):
     model, tokenizer = prepared(name)

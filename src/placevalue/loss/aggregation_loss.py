@@ -26,7 +26,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from placevalue.common.errors import ConfigError, TrainingError
 from placevalue.loss.cross_entropy import token_likelihoods
 from placevalue.loss.number_targets import OUTSIDE, Numbers, find_numbers, make_variants
-from placevalue.modeling.attach import base_model, check_attached, recorded_config
+from placevalue.modeling.attach import attached_aggregation, base_model, check_attached, recorded_config
 from placevalue.numbers.aggregation import Aggregation, find_aggregation
 from placevalue.numbers.spans import Digits, constant, find_digits
 from placevalue.tokenizer.encoding import IGNORED
@@ -55,7 +55,8 @@ class AggregationLoss:
         tokenizer: The tokenizer it was attached with.
         ce_weight: The share of cross-entropy, the paper's lambda; 1 is cross-entropy alone.
         mode: `soft`, or the paper's own `hard`.
-        aggregation: A name in `AGGREGATIONS` or a function.
+        aggregation: A name in `AGGREGATIONS` or a function; None takes what the model is attached with, or `weighted`
+            if it has no [AGG].
 
     Example:
         >>> loss = AggregationLoss(model, tokenizer, ce_weight=0.6)  # doctest: +SKIP
@@ -68,7 +69,7 @@ class AggregationLoss:
         tokenizer: PreTrainedTokenizerBase,
         ce_weight: float = 0.6,
         mode: Mode = "soft",
-        aggregation: str | Aggregation = "weighted",
+        aggregation: str | Aggregation | None = None,
     ) -> None:
         if not 0 <= ce_weight <= 1:
             raise ConfigError(f"ce_weight={ce_weight!r}: expected a number from 0 to 1")
@@ -80,6 +81,7 @@ class AggregationLoss:
         assert config is not None  # every attached model has one
         self.ce_weight = ce_weight
         self.mode = mode
+        aggregation = aggregation or attached_aggregation(self.model) or "weighted"
         self.aggregation = find_aggregation(aggregation) if isinstance(aggregation, str) else aggregation
         self.ids = config.ids
         self.decimals = config.decimals

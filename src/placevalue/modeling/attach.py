@@ -6,7 +6,7 @@ they were.
 """
 
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -44,8 +44,31 @@ class _Attachment:
     """Rows after."""
     setting: dict[str, Any] | None
     """The model config's own entry before, if it had one."""
-    rows: list[tuple[list[int], Tensor]]
+    aggregation: str | Aggregation | None
+    """What [AGG] holds."""
+    tokenizer: dict[str, Any]
+    """The tokenizer's own settings; a copy of the model has a copy of them."""
+    noted: dict[str, Any]
+    """What `attach` wrote there, for `encode_pairs` and for folders without a model's config."""
+    replaced: dict[str, Any] = field(default_factory=dict)
+    """What `attach` replaced there."""
+    rows: list[tuple[list[int], Tensor]] = field(default_factory=list)
     """For each matrix, the marker rows that existed before they were set."""
+
+    def note(self) -> None:
+        """Write into the tokenizer's settings."""
+        kind = self.tokenizer.get("encoder_decoder")
+        if kind is not None and kind != self.noted["encoder_decoder"]:
+            logger.warning("the tokenizer was attached to another kind of model: encode_pairs now encodes for this one")
+        self.replaced = {name: self.tokenizer[name] for name in self.noted if name in self.tokenizer}
+        self.tokenizer |= self.noted
+
+    def forget(self) -> None:
+        """Undo `note`, unless another model was attached since."""
+        if self.noted.items() <= self.tokenizer.items():
+            for name in self.noted:
+                del self.tokenizer[name]
+            self.tokenizer |= self.replaced
 
 
 def attach(
@@ -89,21 +112,29 @@ def attach(
     recorded = recorded_config(base)
     config = _configured(tokenizer, recorded, aggregation, decimals)
     refuse_adapter_faults(base)
-    before = _vocabulary(base)
+    vocabulary = _vocabulary(base)
     with separate_head(base):
         _grow(base, len(tokenizer))
-    state = _Attachment(before, _vocabulary(base), getattr(base.config, SETTINGS, None), [])
+    aggregation, two_part = aggregation or config.aggregation, bool(base.config.is_encoder_decoder)
+    state = _Attachment(
+        vocabulary,
+        grown=_vocabulary(base),
+        setting=getattr(base.config, SETTINGS, None),
+        aggregation=aggregation,
+        tokenizer=tokenizer.init_kwargs[SETTINGS],
+        noted={"encoder_decoder": two_part, "aggregation": config.aggregation, "decimals": config.decimals},
+    )
     if recorded is None:
         _set_rows(base, config, state, _SPREAD[markers])
     base.register_forward_pre_hook(Guard())
-    if config.aggregation is not None:
-        fold = Fold(config, config.aggregation if aggregation is None else aggregation)
+    if aggregation is not None:
+        fold = Fold(config, aggregation)
         for owner, name in readers(base):
             owner.register_forward_pre_hook(Keep(name, fold))
             hang(getattr(owner, name), fold)
     setattr(base, _STATE, state)
     setattr(base.config, SETTINGS, config.to_dict())
-    note_model(tokenizer, config, bool(base.config.is_encoder_decoder))
+    state.note()
     return model
 
 
@@ -129,6 +160,7 @@ def detach(model: nn.Module) -> nn.Module:
                 module._forward_hooks_with_kwargs.pop(key, None)
                 module._forward_pre_hooks_with_kwargs.pop(key, None)
     delattr(base, _STATE)
+    state.forget()
     _write_rows(base, state.rows)
     if shrinks:
         with separate_head(base):
@@ -143,6 +175,11 @@ def detach(model: nn.Module) -> nn.Module:
 def is_attached(model: nn.Module) -> bool:
     """Whether `attach` has been called on this model, and `detach` has not."""
     return hasattr(base_model(model), _STATE)
+
+
+def attached_aggregation(model: PreTrainedModel) -> str | Aggregation | None:
+    """What [AGG] holds in an attached model; None if it has no [AGG]."""
+    return getattr(model, _STATE).aggregation
 
 
 def check_attached(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -195,15 +232,6 @@ def recorded_config(model: PreTrainedModel) -> AttachedConfig | None:
     """The settings in a model's own config, if it has been attached before it was saved."""
     values = getattr(model.config, SETTINGS, None)
     return None if values is None else AttachedConfig.from_dict(values)
-
-
-def note_model(tokenizer: PreTrainedTokenizerBase, config: AttachedConfig, encoder_decoder: bool) -> None:
-    """Note on the tokenizer what the model it serves is like, so that folders without a model's config know it."""
-    noted = {"encoder_decoder": encoder_decoder, "aggregation": config.aggregation, "decimals": config.decimals}
-    known = tokenizer.init_kwargs[SETTINGS].get("encoder_decoder")
-    if known is not None and known != encoder_decoder:
-        logger.warning("the tokenizer served another kind of model before: encode_pairs now writes for this one")
-    tokenizer.init_kwargs[SETTINGS] = tokenizer.init_kwargs[SETTINGS] | noted
 
 
 def _configured(
