@@ -25,10 +25,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from placevalue.common.errors import ConfigError, TrainingError
 from placevalue.loss.cross_entropy import token_likelihoods
-from placevalue.loss.number_targets import OUTSIDE, Numbers, find_numbers, make_variants
+from placevalue.loss.number_targets import CHOICES, OUTSIDE, Numbers, find_numbers, make_variants
 from placevalue.modeling.attach import attached_aggregation, base_model, check_attached, recorded_config
 from placevalue.numbers.aggregation import Aggregation, find_aggregation
-from placevalue.numbers.spans import Digits, constant, find_digits
+from placevalue.numbers.spans import Digits, Tokens, constant, place_digits, read_tokens
 from placevalue.tokenizer.encoding import IGNORED
 
 logger = logging.getLogger(__name__)
@@ -171,9 +171,12 @@ class AggregationLoss:
         rows = rows if rows.dtype == torch.float64 else rows.float()
         basis = constant(torch.eye, 10, rows.device, rows.dtype) if self.linear else rows
         markers = constant(torch.tensor, (self.ids.open, self.ids.agg, self.ids.pause), likeliest.device)
-        written = numbers.members.any(1) & ~(likeliest.unsqueeze(-1) == markers).any(-1)
+        member = numbers.members.any(1)
+        written = member & ~(likeliest.unsqueeze(-1) == markers).any(-1)
         guess = torch.where(numbers.lines == self.ids.open, numbers.lines, torch.where(written, likeliest, OUTSIDE))
-        digits = find_digits(torch.cat([guess, numbers.lines]), self.ids, self.decimals)
+        tokens = vars(read_tokens(guess, self.ids)), vars(replace(numbers.tokens, member=member))
+        both = Tokens(**{name: torch.cat([each[name] for each in tokens]) for name in tokens[0]})
+        digits = place_digits(both, self.ids, self.decimals)
         digits = replace(digits, slots=numbers.valid.shape[1])
         guessed, gold = self.aggregation(digits, basis).chunk(2)
         gap = (guessed - gold) @ rows if self.linear else guessed - gold
@@ -223,7 +226,8 @@ def _compare(rows: Tensor, numbers: Numbers, decimals: str, aggregation: Aggrega
     # the aggregation makes of it.
     worst = (costs * variants.same_length).amax(-1).unsqueeze(1) * variants.together
     costs = torch.where(variants.same_length, costs, costs + worst.amax(-1, keepdim=True))
-    wrong = torch.cat([~numbers.right, numbers.right.any(-1, keepdim=True)], -1)
+    right = numbers.tokens.found[..., : CHOICES - 1]
+    wrong = torch.cat([~right, right.any(-1, keepdim=True)], -1)
     inside = variants.together.diagonal(dim1=1, dim2=2)
     return costs * wrong * inside.unsqueeze(-1)
 

@@ -5,13 +5,12 @@ about every token at once is not worked out step by step.
 """
 
 from dataclasses import dataclass
-from functools import cache
 
 import torch
 from torch import Tensor
 
 from placevalue.numbers.config import NumberIds
-from placevalue.numbers.spans import Digits, constant
+from placevalue.numbers.spans import KINDS, Digits, Tokens, constant, read_tokens
 
 LONGEST = 32
 """Numbers of more tokens than this are left to cross-entropy."""
@@ -19,6 +18,9 @@ CHOICES = 12
 """What can stand at a number's position: the ten digits, the point, and anything else, which ends the number."""
 OUTSIDE = -2
 """The id of no token: neither -100 nor -1, which stands for symbols that a pattern never writes."""
+_WEIGHTS = {"close": LONGEST + 1.0, "part": -1.0, "exponent": -2.0 * LONGEST, "extra": -2.0 * LONGEST}
+_WHOLE = tuple(_WEIGHTS.get(kind, 0.0) for kind in KINDS)
+"""Sums to more than 0 over the tokens of a number that is closed, not too long, and has no exponent or [AGG]."""
 _SHORT = 64  # targets this long are searched without asking an accelerator how many numbers they hold
 
 
@@ -28,10 +30,8 @@ class Numbers:
 
     lines: Tensor
     """The tokens: `(lines, width)`."""
-    marks: Tensor
-    """What each token is, see `_table`: `(lines, width, 7)`."""
-    right: Tensor
-    """Which of the ten digits and the point each token is: `(lines, width, CHOICES - 1)`."""
+    tokens: Tokens
+    """What each token is."""
     members: Tensor
     """1 where a token belongs to a number, its close included, its open not: `(lines, numbers, width)`."""
     valid: Tensor
@@ -73,46 +73,28 @@ def find_numbers(targets: Tensor, ids: NumberIds, behind: int = 0, packed: bool 
     if packed is None:
         packed = targets.device.type == "cpu" or length > _SHORT
     if not packed:
-        return Numbers(targets, *_read_lines(targets, ids), behind)
+        tokens = read_tokens(targets, ids)
+        return Numbers(targets, tokens, *_find_members(tokens), behind)
     rows, starts = (targets == ids.open).nonzero(as_tuple=True)
     at = starts[:, None] + torch.arange(min(LONGEST + 2, length), device=targets.device)
     lines = torch.where(at < length, targets[rows[:, None], at.clamp(max=length - 1)], OUTSIDE)
-    marks, right, members, valid = _read_lines(lines, ids)
+    tokens = read_tokens(lines, ids)
+    members, valid = _find_members(tokens)
     kept = valid[:, 0]
     members = members[kept, :1]
     width = int(members.sum(2).max()) + 1 if len(members) else 1
-    members, lines = members[..., :width], lines[kept, :width]
-    lines[:, 1:][members[:, 0, 1:] == 0] = OUTSIDE
-    marks, right = marks[kept, :width], right[kept, :width]
-    return Numbers(lines, marks, right, members, valid[kept, :1], behind, rows[kept], starts[kept])
+    tokens = Tokens(*(each[kept, :width] for each in vars(tokens).values()))
+    return Numbers(lines[kept, :width], tokens, members[..., :width], valid[kept, :1], behind, rows[kept], starts[kept])
 
 
-@cache
-def _table(ids: NumberIds) -> tuple[tuple[float, ...], ...]:
-    """By token: digit, point, its value, close, open, part of a number, and what makes a number whole.
-
-    The last adds up to more than 0 over tokens with a close and no more than `LONGEST` before it, none an exponent.
-    """
-    digits = [(1, 0, value, 0, 0, 1, -1) for value in range(10)]
-    symbols = [
-        (0, token == ids.point, 0, 0, 0, 1, -2 * LONGEST if token in ids.exponents else -1) for token in ids.symbols
-    ]
-    markers = [(0, 0, 0, 1, 0, 0, LONGEST + 1), (0, 0, 0, 0, 1, 0, 0)]
-    return tuple(tuple(map(float, row)) for row in (*digits, *symbols, *markers))
-
-
-def _read_lines(lines: Tensor, ids: NumberIds) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`marks`, `right`, `members` and `valid` of `Numbers`, with room for a number at every position."""
-    known = constant(torch.tensor, (*ids.digits, *ids.symbols, ids.close, ids.open), lines.device)
-    found = lines.unsqueeze(-1) == known
-    marks = found.float() @ constant(torch.tensor, _table(ids), lines.device)
-    _, _, _, close, opens, part, _ = marks.unbind(-1)
-    stops = (part == 0).cumsum(1)
-    # From an open marker on, as long as no other token that is no part of a number has come before.
-    members = (stops.unsqueeze(2) == (stops - close).unsqueeze(1)) * opens.unsqueeze(2) * (part + close).unsqueeze(1)
-    counts = members @ marks
-    valid = torch.minimum(counts[..., 0], counts[..., -1]) > 0
-    return marks, found[..., : CHOICES - 1], members * valid.unsqueeze(2), valid
+def _find_members(tokens: Tokens) -> tuple[Tensor, Tensor]:
+    """`members` and `valid` of `Numbers`, with a number for every position."""
+    opens = constant(torch.arange, tokens.start.shape[1], tokens.start.device).unsqueeze(1)
+    members = (tokens.start.unsqueeze(1) == opens) * tokens.member.unsqueeze(1).float()
+    counts = members @ tokens.kinds
+    whole = counts @ constant(torch.tensor, _WHOLE, counts.device)
+    valid = torch.minimum(counts[..., 0], whole) > 0
+    return members * valid.unsqueeze(2), valid
 
 
 @dataclass(frozen=True)
@@ -135,12 +117,12 @@ def make_variants(numbers: Numbers, decimals: str) -> Variants:
     A digit for a digit leaves the rest of the number as it is. Anything else ends the number before that position, and
     a digit where the point, a separator or the close marker should stand carries on what was written so far.
     """
-    digit, _, values, close, *_ = numbers.marks.unbind(-1)
+    digit, values, close = (numbers.tokens.kind(name) for name in ("digit", "value", "close"))
     is_digit, device, width = digit > 0, digit.device, digit.shape[1]
     here = constant(torch.eye, width, device, torch.bool)
     together = numbers.members.mT @ numbers.members
     before = together.tril(-1)
-    rank, points = (before @ numbers.marks[..., :2]).unbind(-1)
+    rank, points = (before @ numbers.tokens.kinds[..., :2]).unbind(-1)
     whole = (points == 0).float() if decimals == "places" else torch.ones_like(points)
     # All ten digits leave the same of a number, and so does what ends it: two kinds of choice, `(.., width, 2, width)`.
     ended = before * digit.unsqueeze(1)

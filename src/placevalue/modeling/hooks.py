@@ -64,10 +64,10 @@ class Fold:
     def fold(self, ids: Tensor, rows: Tensor, output: Tensor) -> Tensor:
         """`output` with the aggregates of `rows`, the ten digit embeddings, at every [AGG] of `ids`."""
         numbers = self.config.ids
-        digits = find_digits(ids, numbers, self.config.decimals, to=numbers.agg)
         function = find_aggregation(self.aggregation) if isinstance(self.aggregation, str) else self.aggregation
         exact = rows if rows.dtype == torch.float64 else rows.float()
         with torch.autocast(output.device.type, enabled=False):
+            digits = find_digits(ids, numbers, self.config.decimals, at_agg=True)
             aggregates = function(digits, exact)
         slots = torch.where(digits.mask, digits.numbers, 0)
         found = torch.zeros_like(slots).scatter_add(1, slots, digits.mask.long()) > 0
