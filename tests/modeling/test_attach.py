@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import weakref
+from dataclasses import asdict
 from datetime import timedelta
 
 import pytest
@@ -372,7 +373,7 @@ def test_settings_come_from_the_checkpoint_then_the_tokenizer_then_the_defaults(
     pv.detach(model)
     setattr(model.config, SETTINGS, recorded)  # as a checkpoint has it
     pv.attach(model, tokenizer)
-    assert recorded_config(model).to_dict() == recorded
+    assert asdict(recorded_config(model)) == recorded
     plain = pv.attach(build("t5")[0], pv.number_tokenizer(base, pv.NumberConfig("agg")))
     assert (recorded_config(plain).aggregation, recorded_config(plain).decimals) == ("weighted", "places")
 
@@ -517,7 +518,7 @@ class TestErrors:
 
     def test_no_hugging_face_model(self):
         _, base = build("t5")
-        with pytest.raises(AttachError, match="Linear is no Hugging Face model"):
+        with pytest.raises(AttachError, match="Linear is not a Hugging Face model"):
             pv.attach(torch.nn.Linear(2, 2), pv.number_tokenizer(base))
 
     def test_training_without_attaching(self):

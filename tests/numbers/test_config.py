@@ -1,6 +1,7 @@
 """The settings object: validated as a whole, and stored in the same JSON as ever."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_settings_of_old_models_are_read_and_written_the_same():
     ids = NumberIds(100, 101, 102, 103, tuple(range(10)), 10, 11, (12, 13), (14, 15))
     layout = Layout("agg", "after", "extended", "ID[0-9]+")
     assert config == AttachedConfig(layout, ids, (5, 6, 7), "interpolated", "ignore")
-    assert json.loads(json.dumps(config.to_dict())) == values
+    assert json.loads(json.dumps(asdict(config))) == values
 
 
 def test_damaged_settings_are_named_by_their_path():

@@ -1,8 +1,7 @@
-"""Attaching: every [AGG] embedding becomes its number's aggregate, in any Hugging Face model.
+"""Attach a number tokenizer to any Hugging Face model: the embedding of [AGG] becomes its number's aggregate.
 
 Hooks on the embedding compute the aggregate from the model's own digit embeddings in every forward pass, so gradients
-reach them (`folding` has the hooks). No module is added or renamed: state dicts, checkpoints and `generate` stay what
-they were.
+reach them. No module is added or renamed, so state dicts, checkpoints and `generate` work as before.
 """
 
 import logging
@@ -29,21 +28,21 @@ from placevalue.tokenizer.tokenizer import SETTINGS, check_unchanged, number_ids
 
 logger = logging.getLogger(__name__)
 _STATE = "_placevalue"  # the attribute of an attached model
-_SEED = 0  # new rows are the same wherever a vocabulary is grown
-_LENGTH_FIRST = {"xlnet"}  # embed (length, batch)
-_SPREAD: dict[str, float] = {"drawn": 1.0, "mean": 0.1}  # of new rows about the embeddings' mean, in units of theirs
+_SEED = 0  # of new rows, so that they are the same everywhere
+_LENGTH_FIRST = {"xlnet"}  # models that embed (length, batch)
+_SPREAD: dict[str, float] = {"drawn": 1.0, "mean": 0.1}  # of new rows, relative to the spread of the embeddings
 
 
 @dataclass
 class _Attachment:
-    """What `detach` needs to put a model back."""
+    """What `detach` needs to restore a model and its tokenizer."""
 
     vocabulary: int
     """Rows of the embedding before it grew."""
     grown: int
-    """Rows after."""
+    """Rows after it grew."""
     setting: dict[str, Any] | None
-    """The model config's own entry before, if it had one."""
+    """The entry that the model's config had before."""
     aggregation: str | Aggregation | None
     """What [AGG] holds."""
     tokenizer: dict[str, Any]
@@ -56,7 +55,7 @@ class _Attachment:
     """For each matrix, the marker rows that existed before they were set."""
 
     def note(self) -> None:
-        """Write into the tokenizer's settings."""
+        """Tell the tokenizer which model it is attached to."""
         kind = self.tokenizer.get("encoder_decoder")
         if kind is not None and kind != self.noted["encoder_decoder"]:
             logger.warning("the tokenizer was attached to another kind of model: encode_pairs now encodes for this one")
@@ -80,9 +79,9 @@ def attach(
 ) -> nn.Module:
     """Prepare a model for a number tokenizer, in place; `detach` undoes it.
 
-    The vocabulary is grown where it must be, the markers get rows, the settings are written into the model's config,
-    and where the layout has [AGG] its embedding becomes the number's aggregate. A checkpoint that was attached before
-    keeps its rows. The tokenizer notes which kind of model it serves, for `encode_pairs`.
+    This grows the vocabulary if necessary, initialises the markers' rows, writes the settings into the model's config
+    and, if the layout has [AGG], replaces its embedding by the number's aggregate. A checkpoint that was attached
+    before keeps its rows. The tokenizer stores which kind of model it is attached to, for `encode_pairs`.
 
     Args:
         model: A Hugging Face model, or a PEFT model around one; changed in place.
@@ -90,8 +89,8 @@ def attach(
         aggregation: A name in `AGGREGATIONS` or a function; None takes what the model's own config records, else what
             the tokenizer's `NumberConfig` says, else `weighted`.
         decimals: `places` or `ignore`; None is found likewise, else `places`.
-        markers: How the markers' rows start: `drawn` as the embeddings lie, or `mean`, near their mean, from where
-            models with large embeddings, T5's above all, learn them slowly. [PAUSE] is always drawn, as in the paper.
+        markers: How the markers' rows start: `drawn` from the distribution of the embeddings, or near their `mean`,
+            from where models with large embeddings, such as T5, learn slowly. [PAUSE] is always drawn, as in the paper.
 
     Returns:
         The model.
@@ -104,8 +103,8 @@ def attach(
         raise AttachError(f"this {type(base).__name__} is attached already: call detach(model) first")
     if base.config.model_type in _LENGTH_FIRST:
         raise AttachError(
-            f"{type(base).__name__} embeds its ids with the batch last, so that numbers cannot be read off them: "
-            "expected a model that embeds (batch, length)"
+            f"{type(base).__name__} embeds ids with the batch last, where numbers cannot be found: expected a model "
+            "that embeds (batch, length). Choose another model"
         )
     if markers not in _SPREAD:
         raise ConfigError(f"markers={markers!r}: expected one of {', '.join(_SPREAD)}")
@@ -133,16 +132,16 @@ def attach(
             owner.register_forward_pre_hook(Keep(name, fold))
             hang(getattr(owner, name), fold)
     setattr(base, _STATE, state)
-    setattr(base.config, SETTINGS, config.to_dict())
+    setattr(base.config, SETTINGS, asdict(config))
     state.note()
     return model
 
 
 def detach(model: nn.Module) -> nn.Module:
-    """Undo `attach`: the hooks go, and so do the rows that the vocabulary was grown by, unless it has grown since.
+    """Undo `attach`: remove the hooks and the rows that were added, unless the vocabulary has grown since.
 
-    Marker rows inside a vocabulary larger than the tokenizer's get their old values back, unless the model came from
-    a checkpoint, which holds only the new ones.
+    Marker rows that existed before get their old values back, unless the model was loaded from an attached checkpoint,
+    which has only the new ones. The tokenizer forgets the model.
     """
     base = base_model(model)
     if not is_attached(model):
@@ -151,7 +150,7 @@ def detach(model: nn.Module) -> nn.Module:
     shrinks = _vocabulary(base) == state.grown > state.vocabulary
     if shrinks and is_adapter(base.get_input_embeddings()):
         raise AttachError(
-            "an adapter holds the embedding whose added rows would go: call merge_and_unload() or unload() first"
+            "an adapter wraps the embedding whose added rows must be removed: call merge_and_unload() or unload() first"
         )
     for module in model.modules():
         for hooks in (module._forward_hooks, module._forward_pre_hooks):
@@ -183,24 +182,24 @@ def attached_aggregation(model: PreTrainedModel) -> str | Aggregation | None:
 
 
 def check_attached(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Refuse a model that does not fit the number tokenizer it is used with."""
+    """Raise an error if a model is not attached to this number tokenizer."""
     base, layout = base_model(model), number_layout(tokenizer)
     refuse_adapter_faults(base)
     if not is_attached(model):
         raise AttachError(
             f"the tokenizer writes numbers with token={layout.token!r}, but this {type(base).__name__} is not "
-            "attached and would read its markers as rows that mean nothing: call attach(model, tokenizer) first"
+            "attached, so the markers would mean nothing to it: call attach(model, tokenizer) first"
         )
     recorded = recorded_config(base)
     if recorded is not None and (recorded.layout, recorded.ids) != (layout, number_ids(tokenizer)):
         raise AttachError(
             f"this {type(base).__name__} is attached for {recorded.layout}, the tokenizer writes {layout}: "
-            "give the tokenizer it was attached with, or detach(model) and attach it anew"
+            "use the tokenizer it was attached with, or call detach(model) and attach it again"
         )
 
 
 class RequireAttached(TrainerCallback):
-    """Stops a Trainer before its first step where the model is not attached for the tokenizer it is trained with.
+    """Stops a Trainer before its first step if the model is not attached to the tokenizer.
 
     Example:
         >>> Trainer(model, arguments, train_dataset=data, callbacks=[RequireAttached(tokenizer)])  # doctest: +SKIP
@@ -210,7 +209,7 @@ class RequireAttached(TrainerCallback):
         self.tokenizer = tokenizer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """Check once, before anything is trained."""
+        """Check before the first step."""
         check_attached(kwargs["model"], self.tokenizer)
 
 
@@ -222,14 +221,14 @@ def base_model(model: Any) -> PreTrainedModel:
             inner = model.get_base_model()
         if inner is None:
             raise AttachError(
-                f"{type(model).__name__} is no Hugging Face model: expected a PreTrainedModel, or PEFT or DDP around it"
+                f"{type(model).__name__} is not a Hugging Face model: pass a PreTrainedModel, or PEFT or DDP around one"
             )
         model = inner
     return model
 
 
 def recorded_config(model: PreTrainedModel) -> AttachedConfig | None:
-    """The settings in a model's own config, if it has been attached before it was saved."""
+    """The settings in a model's config, if it is or was attached."""
     values = getattr(model.config, SETTINGS, None)
     return None if values is None else AttachedConfig.from_dict(values)
 
@@ -246,9 +245,9 @@ def _configured(
     if recorded is not None and (recorded.layout, recorded.ids, recorded.probe) != (layout, ids, probe_ids(tokenizer)):
         raise AttachError(
             f"this checkpoint was made for a tokenizer with {recorded.layout} and {recorded.ids}, the one given has "
-            f"{layout} and {ids}: give the tokenizer saved with it, or del model.config.{SETTINGS} to start anew"
+            f"{layout} and {ids}: use the tokenizer saved with it, or del model.config.{SETTINGS} to start again"
         )
-    known = recorded.to_dict() if recorded else tokenizer.init_kwargs[SETTINGS].get("attach", {})
+    known = asdict(recorded) if recorded else tokenizer.init_kwargs[SETTINGS].get("attach", {})
     if aggregation is None:
         aggregation = known.get("aggregation") or ("weighted" if layout.token == "agg" else None)
     name = _name_of(aggregation) if callable(aggregation) else aggregation
@@ -259,15 +258,15 @@ def _configured(
 
 
 def _name_of(function: Aggregation) -> str:
-    """The name to record for a function of one's own: its entry in `AGGREGATIONS`, else what it is called."""
+    """The name to record for a function: its name in `AGGREGATIONS`, else its own."""
     for name, known in AGGREGATIONS.items():
         if known is function:
             return name
     name = str(getattr(function, "__name__", "custom"))
     if name in AGGREGATIONS:
         raise ConfigError(
-            f"the function given is called {name!r}, as another aggregation is: rename it, or put it into "
-            "placevalue.AGGREGATIONS under a name of its own and give that name"
+            f"the function given is called {name!r}, as another aggregation is: rename it, or add it to "
+            "placevalue.AGGREGATIONS under a new name and pass that name"
         )
     return name
 
@@ -278,26 +277,24 @@ def _vocabulary(model: PreTrainedModel) -> int:
 
 
 def _grow(model: PreTrainedModel, size: int) -> None:
-    """Give the embedding at least `size` rows, and say so."""
+    """Grow the embedding to at least `size` rows, with a warning."""
     rows = _vocabulary(model)
     if model.get_input_embeddings().weight.is_meta:
-        raise AttachError(
-            "the model's weights are not loaded yet (they are on the meta device): load them, then attach"
-        )
+        raise AttachError("the model's weights are on the meta device, expected loaded weights: load them, then attach")
     if rows >= size:
         return
     if is_adapter(model.get_input_embeddings()):
         raise AttachError(
-            f"the vocabulary must grow from {rows} to {size} rows, but an adapter already holds the embedding: call "
+            f"the vocabulary must grow from {rows} to {size} rows, but an adapter already wraps the embedding: call "
             "attach(model, tokenizer) before get_peft_model, or model.resize_token_embeddings(len(tokenizer)) before it"
         )
-    with torch.random.fork_rng():  # a caller's random numbers stay what they were
+    with torch.random.fork_rng():  # keeps the caller's random numbers
         model.resize_token_embeddings(size, mean_resizing=False)
     logger.warning("grew the vocabulary of %s from %d to %d rows for the markers", type(model).__name__, rows, size)
 
 
 def _matrices(model: PreTrainedModel) -> list[nn.Parameter]:
-    """Every distinct matrix with a row for each token: input and output embeddings, and PEFT's copies of them."""
+    """Every distinct matrix with a row for each token: input and output embeddings and PEFT's copies of them."""
     found: dict[int, nn.Parameter] = {}
     parts = [model.get_input_embeddings(), model.get_output_embeddings()]
     for part in parts + [getattr(owner, name) for owner, name in readers(model)]:
@@ -307,7 +304,7 @@ def _matrices(model: PreTrainedModel) -> list[nn.Parameter]:
 
 
 def _set_rows(model: PreTrainedModel, config: AttachedConfig, state: _Attachment, share: float) -> None:
-    """Start the markers' rows from the mean and a share of the spread, [PAUSE] from all of it; keep what was there."""
+    """Set the markers' rows to the mean plus noise with a share of the spread ([PAUSE]: all of it); keep old rows."""
     markers = list(config.ids.markers.values())
     first = min(markers)
     generator = torch.Generator().manual_seed(_SEED)
@@ -324,7 +321,7 @@ def _set_rows(model: PreTrainedModel, config: AttachedConfig, state: _Attachment
 
 
 def _write_rows(model: PreTrainedModel, rows: list[tuple[list[int], Tensor]]) -> None:
-    """Write rows into each matrix, and into the copies that PEFT's trainable tokens keep of single rows."""
+    """Write rows into each matrix and into PEFT's copies of single rows."""
     with torch.no_grad():
         for matrix, (indices, values) in zip(_matrices(model), rows, strict=False):
             if max(indices, default=0) >= len(matrix):

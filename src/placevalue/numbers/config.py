@@ -1,6 +1,6 @@
 """The settings of numbers: those a user chooses, and those an attached model keeps in its `config.json`."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from placevalue.common.errors import ConfigError
@@ -69,7 +69,7 @@ class NumberConfig(Layout):
 
 @dataclass(frozen=True)
 class NumberIds:
-    """The ids that make up numbers: what `spans` needs to find numbers in ids."""
+    """The ids that numbers consist of."""
 
     open: int
     close: int
@@ -108,13 +108,9 @@ class AttachedConfig:
     decimals: Decimals = "places"
     """See `NumberConfig`."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "AttachedConfig":
-        """Read what `to_dict` returned, or the JSON written from it."""
+        """Read the entry of a model's `config.json`."""
         if faults := find_faults(cls, values):
             raise ConfigError(
                 f"{'; '.join(faults)}: expected the settings that attach writes into a model's config.json. "

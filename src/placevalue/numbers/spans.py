@@ -1,4 +1,4 @@
-"""Numbers in ids: where each one is, and each digit's value and place. Tensors only, and no Python loop over data."""
+"""Numbers in ids: where each one is, and each digit's value and place. Uses tensors only, no loops over the data."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,28 +10,27 @@ from torch import Tensor
 
 from placevalue.numbers.config import NumberIds
 
-_FRACTION_DIGITS = 16  # digits behind another that count for `fractions`: a power of two
-_EXPONENT_DIGITS = 4  # exponent digits that count; `extended` writes at most three
+_FRACTION_DIGITS = 16  # how many following digits count for `fractions`; a power of two
+_EXPONENT_DIGITS = 4  # how many digits of an exponent count; `extended` writes at most three
 
 
 @dataclass(frozen=True)
 class Digits:
     """Digits and the numbers they belong to; every tensor is `(rows, length)`.
 
-    `numbers` says into which of a row's `slots` a digit's number is folded, so one row can hold many numbers. Where
-    `mask` is False the other entries mean nothing.
+    A row has `slots` places for the vectors of its numbers. If `mask` is False, the other entries are meaningless.
     """
 
     values: Tensor
-    """What each digit is worth by itself, 0 to 9."""
+    """Each digit, 0 to 9."""
     places: Tensor
     """The power of ten of each digit's place: 0 for units, -1 for tenths."""
     leading: Tensor
     """How many places before the point the digit's number has, at least 1."""
     numbers: Tensor
-    """The slot of the number each digit belongs to."""
+    """The slot of each digit's number."""
     mask: Tensor
-    """Where there is a digit at all."""
+    """Whether there is a digit."""
     slots: int
 
     def histogram(self, weights: Tensor) -> Tensor:
@@ -47,17 +46,17 @@ class Digits:
         return self.histogram(weights.to(embeddings.dtype)) @ embeddings
 
     def fractions(self, dtype: torch.dtype) -> Tensor:
-        """What stands behind each digit in its number, as a fraction of the digit's place: 0.29 for the 5 of 529."""
-        # The digits of a number side by side, with zeros behind, and what is no digit in the first column, unread.
+        """The digits after each digit, as a fraction of its place: 0.29 for the 5 of 529."""
+        # Each number's digits next to each other and followed by zeros; other tokens in the first column, unread.
         index = torch.add(self.mask.cumsum(1), self.numbers, alpha=_FRACTION_DIGITS) * self.mask
         width = index.shape[1] + (self.slots + 1) * _FRACTION_DIGITS
-        behind = self.values.new_zeros((len(index), width), dtype=dtype).scatter_(1, index, self.values.to(dtype))
-        # What stands behind twice as many digits comes from what stands behind the first half and the second.
-        behind, size = behind[:, 1:] / 10, 1
+        after = self.values.new_zeros((len(index), width), dtype=dtype).scatter_(1, index, self.values.to(dtype))
+        # Fractions of twice as many digits are the sum of those of the first and the second half.
+        after, size = after[:, 1:] / 10, 1
         while size < _FRACTION_DIGITS:
-            behind = torch.add(behind[:, :-size], behind[:, size:], alpha=10.0**-size)
+            after = torch.add(after[:, :-size], after[:, size:], alpha=10.0**-size)
             size *= 2
-        return behind.gather(1, index) * self.mask
+        return after.gather(1, index) * self.mask
 
 
 @dataclass(frozen=True)
@@ -69,13 +68,13 @@ class Tokens:
     """
 
     found: Tensor
-    """Which of the digits, symbols and markers each token is: `(rows, length, ids)`."""
+    """Which digit, symbol or marker each token is, the ten digits and the point first: `(rows, length, ids)`."""
     kinds: Tensor
     """What each token is, by `KINDS`: `(rows, length, kinds)`."""
     start: Tensor
-    """Where the number of each token opens: `(rows, length)`; meaningless if the token is not a `member`."""
+    """The position of the open marker of each token's number: `(rows, length)`; meaningless without `member`."""
     member: Tensor
-    """Whether each token belongs to a number; the open marker itself does not: `(rows, length)`."""
+    """Whether each token belongs to a number, including its close but not its open marker: `(rows, length)`."""
 
     def kind(self, name: str) -> Tensor:
         """One of the `KINDS`: `(rows, length)`."""
@@ -90,14 +89,15 @@ close marker, extra [AGG] or [PAUSE]."""
 @cache
 def _table(ids: NumberIds) -> tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]:
     """Every id that a number can contain, and its `KINDS`."""
-    rows: list[tuple[int, dict[str, float]]] = [
-        (id_, {"digit": 1, "value": value, "part": 1, "inner": 1}) for value, id_ in enumerate(ids.digits)
-    ]
+    part = {"part": 1, "inner": 1}
+    rows: list[tuple[int, dict[str, int]]]
+    rows = [(id_, part | {"digit": 1, "value": value}) for value, id_ in enumerate(ids.digits)]
     for id_ in ids.symbols:
-        named = {"point": id_ == ids.point, "minus": id_ == ids.minus, "exponent": id_ in ids.exponents}
-        rows.append((id_, {**named, "part": 1, "inner": 1}))
+        rows.append(
+            (id_, part | {"point": id_ == ids.point, "minus": id_ == ids.minus, "exponent": id_ in ids.exponents})
+        )
+    rows += [(id_, part | {"extra": 1, "agg": id_ == ids.agg}) for id_ in (ids.agg, ids.pause)]
     rows += [(ids.open, {"open": 1}), (ids.close, {"close": 1, "inner": 1})]
-    rows += [(id_, {"part": 1, "inner": 1, "extra": 1, "agg": id_ == ids.agg}) for id_ in (ids.agg, ids.pause)]
     return tuple(id_ for id_, _ in rows), tuple(tuple(float(row.get(k, 0)) for k in KINDS) for _, row in rows)
 
 
@@ -164,16 +164,16 @@ _made: dict[tuple[Any, ...], Tensor] = {}
 
 
 def constant(make: Callable[..., Tensor], what: Any, device: torch.device, dtype: torch.dtype | None = None) -> Tensor:
-    """`make(what)` on a device, made once; never to be changed.
+    """`make(what)` on a device, cached; do not change it in place.
 
-    A copy to an accelerator in every step would stall it, and even a range is one more thing to launch.
+    Copying it to an accelerator in every step would stall, and even a range is one more kernel to launch.
     """
     if torch.compiler.is_compiling():
         return make(what, device=device, dtype=dtype)
     key = make, what, device, dtype
     kept = _made.get(key)
     if kept is None:
-        # Kept beyond this pass, it must serve training too, and must not be a tracer's stand-in.
+        # The cached tensor must also work in training, and a tracer's placeholder must not be cached.
         with torch.inference_mode(False):
             kept = make(what, device=device, dtype=dtype)
         if type(kept) is Tensor:

@@ -1,11 +1,10 @@
-"""The digit tokenizer: a copy of any fast tokenizer that writes numbers as `[F] [AGG] d1 .. dn [/F]`.
+"""Number tokenizers: copies of fast tokenizers that write numbers as `[F] [AGG] d1 .. dn [/F]`.
 
-The copy is an ordinary fast tokenizer: it is saved as a plain `tokenizer.json`, comes back from disk the same, and
-gives the base tokenizer's own ids for text without numbers.
+The copy is an ordinary fast tokenizer with a plain `tokenizer.json`. Text without numbers keeps its ids.
 """
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from os import PathLike
 from typing import Any
 
@@ -19,13 +18,12 @@ from placevalue.numbers.config import Layout, NumberConfig, NumberIds, Position,
 from placevalue.numbers.numerals import find_numerals
 from placevalue.tokenizer.surgery import Signs, choose_signs, write_numbers
 
-# Where the settings live in the tokenizer's own `tokenizer_config.json`, and in the model's `config.json`.
+# The key of the settings in `tokenizer_config.json` and in a model's `config.json`.
 SETTINGS = "placevalue"
-# What `inspect` and error messages call the markers.
 MARKER_NAMES = {"open": "[F]", "close": "[/F]", "agg": "[AGG]", "pause": "[PAUSE]"}
-# Text without a number that any pipeline must leave as it was: boundaries, spaces, accents, digits that are none.
+# Text without numbers, which must keep its ids: boundaries, spaces, accents, digits that do not count.
 _PLAIN = " The cat (it's ours)  sat, then ran.\nNaïve café! ½ x² Ⅳ ٣ [F] [AGG] [/F] é ..."
-# Text with every kind of number and boundary: what a changed pipeline would write differently.
+# Text with every kind of number and boundary, to recognise a changed pipeline.
 _PROBE = "In 1999, room12b had -3.50 of 1,000 (7%). Naïve ½ [F] ends in .5"
 _KEPT = ("padding_side", "truncation_side", "model_max_length", "clean_up_tokenization_spaces", "chat_template",
          "model_input_names", "split_special_tokens", "name_or_path")  # fmt: skip
@@ -40,17 +38,17 @@ def number_tokenizer(
     *,
     token: Token | None = None,
 ) -> PreTrainedTokenizerFast:
-    """A copy of a tokenizer that writes each number digit by digit between markers.
+    """Copy a tokenizer so that it writes each number digit by digit between markers.
 
-    All four markers are added whatever the layout, in one order, so that every layout shares one vocabulary.
+    Every layout adds all four markers in the same order, so all layouts share one vocabulary.
 
     Args:
         base: A hub name, a folder, or a fast tokenizer; it is not changed.
-        config: All settings in one object, which is stored with the tokenizer for `attach`. A text here is `token`.
-        position: See `NumberConfig`, which has the defaults; like the following, only without a config.
-        pattern: See `NumberConfig`.
-        ignore: See `NumberConfig`.
-        token: See `NumberConfig`.
+        config: All settings in one object, which is stored with the tokenizer for `attach`; or only the token.
+        position: Without a config, see `NumberConfig` for this and the following, and for the defaults.
+        pattern: What counts as a number.
+        ignore: Text to leave alone.
+        token: The extra token of each number.
 
     Example:
         >>> tokenizer = number_tokenizer("google/flan-t5-base", token="agg")  # doctest: +SKIP
@@ -88,17 +86,15 @@ def _configured(config: NumberConfig | Token | None, **settings: Any) -> NumberC
     if config is None:
         return NumberConfig(**given)
     if given:
-        raise ConfigError(
-            f"both a NumberConfig and {', '.join(given)} were given: expected one or the other. Set "
-            f"{', '.join(given)} in the NumberConfig"
-        )
+        names = ", ".join(given)
+        raise ConfigError(f"both a NumberConfig and {names} were given, expected one: set {names} in the NumberConfig")
     if config.aggregation is not None:
         find_aggregation(config.aggregation)
     return config
 
 
 def _kept(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """What the copy takes over besides the pipeline: special tokens, sides, lengths, chat template."""
+    """What the copy keeps besides the pipeline: special tokens, sides, lengths, chat template."""
     kept = {name: getattr(tokenizer, name) for name in _KEPT if getattr(tokenizer, name, None) is not None}
     if extra := getattr(tokenizer, "extra_special_tokens", None):
         kept["extra_special_tokens"] = extra
@@ -127,7 +123,7 @@ def marker_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
 
 
 def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
-    """Every id that a number can be made of; symbols that the vocabulary lacks are -1."""
+    """Every id that a number can contain; symbols that the pattern or the vocabulary lacks are -1."""
     model, unknown = tokenizer.backend_tokenizer.model, tokenizer.unk_token_id
 
     def single(character: str) -> int:
@@ -138,7 +134,7 @@ def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
     if -1 in digits or len(set(digits)) < 10:
         missing = [digit for digit, id_ in enumerate(digits) if id_ == -1 or digits.count(id_) > 1]
         raise TokenizerError(
-            f"the digits {missing} have no id of their own in this {type(model).__name__} vocabulary: expected one "
+            f"the digits {missing} have no id of their own in this {type(model).__name__} vocabulary: expected a "
             "token for each of 0 to 9. Choose another base"
         )
     markers: dict[str, Any] = dict(marker_ids(tokenizer))
@@ -149,26 +145,25 @@ def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
             f"the characters {missing_symbols}, which the pattern {pattern!r} can write, have no id of their own in "
             f"this {type(model).__name__} vocabulary: choose another pattern or another base"
         )
-    ids = NumberIds(**markers, digits=digits, point=single("."))
     if pattern == "paper":
-        return ids
-    others, exponents = (single(","), single("+")), (single("e"), single("E"))
-    return replace(ids, minus=single("-"), others=others, exponents=exponents)
+        return NumberIds(**markers, digits=digits, point=single("."))
+    point, comma, plus, minus, small, large = map(single, ".,+-eE")
+    return NumberIds(**markers, digits=digits, point=point, minus=minus, others=(comma, plus), exponents=(small, large))
 
 
 def probe_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
-    """How the tokenizer wrote a fixed text when it was made."""
+    """A fixed text as the tokenizer encoded it when it was made."""
     return tuple(_settings(tokenizer)["probe"])
 
 
 def check_unchanged(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Refuse a tokenizer that came back from disk other than it was made."""
+    """Raise an error if a tokenizer was changed by saving and loading."""
     made, now = list(probe_ids(tokenizer)), _ids(tokenizer, _PROBE)
     if made != now:
         raise TokenizerError(
             f"this {type(tokenizer).__name__} is not what was saved: it writes {_PROBE!r} as "
             f"{tokenizer.convert_ids_to_tokens(now)}, expected {tokenizer.convert_ids_to_tokens(made)}. AutoTokenizer "
-            "rebuilds some families (Qwen 2 among them) and drops their pipeline: load it with "
+            "rebuilds some families (such as Qwen 2) and drops their pipeline: load it with "
             "placevalue.from_pretrained or placevalue.load_number_tokenizer"
         )
 
@@ -187,7 +182,7 @@ def _settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
 
 
 def _verify(base: PreTrainedTokenizerBase, changed: PreTrainedTokenizerFast) -> None:
-    """Refuse a tokenizer whose pipeline has parts that the surgery does not know."""
+    """Raise an error if the edited pipeline does not work as expected."""
     digits = number_ids(changed).digits
     family = type(base.backend_tokenizer.model).__name__
     if _ids(base, _PLAIN) != _ids(changed, _PLAIN):
