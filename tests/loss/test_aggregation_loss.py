@@ -29,7 +29,7 @@ def attached(name="t5-flan", pattern="paper", **options):
 
 
 def batch(tokenizer, texts, prompt=0):
-    """Labels of texts, padded, each behind as many labels that do not count."""
+    """Labels of texts, padded, each after `prompt` ignored labels."""
     rows = [[-100] * prompt + tokenizer(text, add_special_tokens=False)["input_ids"] + [1] for text in texts]
     width = max(map(len, rows))
     return torch.tensor([row + [-100] * (width - len(row)) for row in rows])

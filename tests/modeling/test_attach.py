@@ -533,7 +533,7 @@ class TestErrors:
 
     @pytest.mark.parametrize("pair", ["46", "%$"])
     def test_another_tokenizer_of_the_same_layout(self, pair):
-        """Two characters have changed their ids: digits that the probe lacks, or one of the probe that is no digit."""
+        """Two characters have swapped ids: digits that the probe lacks, or a character of the probe that is not a digit."""
         model, base = build("gpt2")
         tokenizer, other = (pv.number_tokenizer(each, token="agg") for each in (base, exchanged(base, *pair)))
         assert number_layout(other) == number_layout(tokenizer)

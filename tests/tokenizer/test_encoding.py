@@ -41,7 +41,7 @@ def test_decoder_only_by_hand():
 
 @pytest.mark.parametrize("template", ["<s> $A", "$A </s>", "<s> $A </s>"])
 def test_decoder_only_with_special_tokens_around_texts(template):
-    """The first token begins the question alone, and the end stands behind the answer alone."""
+    """Only the question begins with the first token, and only the answer ends with the end token."""
     base = copy.deepcopy(base_tokenizer("bytes-gpt2"))
     ids = [("<s>", base.bos_token_id), ("</s>", base.eos_token_id)]
     base.backend_tokenizer.post_processor = processors.TemplateProcessing(single=template, special_tokens=ids)

@@ -78,12 +78,10 @@ class AggregationLoss:
         self.model: PreTrainedModel = base_model(model)
         config = recorded_config(self.model)
         assert config is not None  # every attached model has one
-        self.ce_weight = ce_weight
-        self.mode = mode
+        self.ids, self.decimals = config.ids, config.decimals
+        self.ce_weight, self.mode = ce_weight, mode
         aggregation = aggregation or attached_aggregation(self.model) or "weighted"
         self.aggregation = find_aggregation(aggregation) if isinstance(aggregation, str) else aggregation
-        self.ids = config.ids
-        self.decimals = config.decimals
         self.linear = _is_linear(self.aggregation)
         self._totals: Tensor | None = None  # of `PARTS`, since the last `take_means`
         self._last: Tensor | None = None
@@ -169,7 +167,7 @@ class AggregationLoss:
     def _hard(self, numbers: Numbers, likeliest: Tensor) -> Tensor:
         """The paper's distance: `(lines, numbers)`."""
         rows = self._digit_rows()
-        rows = rows if rows.dtype == torch.float64 else rows.float()
+        rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
         basis = constant(torch.eye, 10, rows.device, rows.dtype) if self.linear else rows
         markers = constant(torch.tensor, (self.ids.open, self.ids.agg, self.ids.pause), likeliest.device)
         member = numbers.members.any(1)

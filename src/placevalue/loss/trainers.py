@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
 from transformers import TrainerCallback, TrainerState
 
 from placevalue.loss.aggregation_loss import AggregationLoss
@@ -29,11 +27,7 @@ class AggregationLossMixin:
         log_parts(self, aggregation_loss)  # type: ignore[arg-type]
 
     def compute_loss(
-        self,
-        model: torch.nn.Module,
-        inputs: dict[str, Any],
-        return_outputs: bool = False,
-        num_items_in_batch: Tensor | int | None = None,
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
         """Compute the loss as `Trainer` does, ignoring overrides."""
         from transformers import Trainer

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from os import PathLike
 from typing import Any
 
+import torch
 from tokenizers import AddedToken, Tokenizer
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
@@ -16,6 +17,7 @@ from placevalue.common.hub import load_tokenizer
 from placevalue.numbers.aggregation import find_aggregation
 from placevalue.numbers.config import Layout, NumberConfig, NumberIds, Position, Token
 from placevalue.numbers.numerals import find_numerals
+from placevalue.numbers.spans import find_digits
 from placevalue.tokenizer.surgery import Signs, choose_signs, write_numbers
 
 # The key of the settings in `tokenizer_config.json` and in a model's `config.json`.
@@ -183,22 +185,19 @@ def _settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
 
 def _verify(base: PreTrainedTokenizerBase, changed: PreTrainedTokenizerFast) -> None:
     """Raise an error if the edited pipeline does not work as expected."""
-    digits = number_ids(changed).digits
+    numbers, layout = number_ids(changed), number_layout(changed)
     family = type(base.backend_tokenizer.model).__name__
     if _ids(base, _PLAIN) != _ids(changed, _PLAIN):
         raise TokenizerError(
             f"this {family} tokenizer ({type(base).__name__}) splits text in a way that placevalue would change: "
             f"expected {base.tokenize(_PLAIN)}, got {changed.tokenize(_PLAIN)}. Please report it"
         )
-    layout, markers = number_layout(changed), marker_ids(changed)
     for text in ("0123456789", "no 0123456789", "x0123456789x"):
         numerals = find_numerals(text, layout.pattern, layout.ignore)
-        wanted = [digits[int(c)] for numeral in numerals for c in numeral.text if c in "0123456789"]
-        ids, inside, found = _ids(changed, text), False, []
-        for i in ids:
-            inside = i == markers["open"] or (inside and i != markers["close"])
-            found += [i] if inside and i not in markers.values() else []
-        if found != wanted:
+        wanted = [int(c) for numeral in numerals for c in numeral.text if c in "0123456789"]
+        ids = _ids(changed, text)
+        digits = find_digits(torch.tensor([ids]), numbers)
+        if digits.values[digits.mask].tolist() != wanted:
             raise TokenizerError(
                 f"this {family} tokenizer does not give each digit its own id: {text!r} became "
                 f"{changed.convert_ids_to_tokens(ids)}. Its added tokens may hold digits; choose another base"
