@@ -111,9 +111,7 @@ class AggregationLoss:
             num_items_in_batch: What to divide by if a batch is split; None divides by the tokens in this batch.
         """
         if labels is None:
-            raise TrainingError(
-                "the batch has no labels: make the data with encode_pairs, and keep labels in the collator"
-            )
+            raise TrainingError("the batch has no labels: make the data with encode_pairs and keep its labels")
         logits = outputs["logits"] if isinstance(outputs, Mapping) else outputs.logits
         if logits.shape[:-1] != labels.shape:
             raise TrainingError(

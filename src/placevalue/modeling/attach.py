@@ -164,9 +164,8 @@ def detach(model: nn.Module) -> nn.Module:
     if shrinks:
         with separate_head(base):
             base.resize_token_embeddings(state.vocabulary, mean_resizing=False)
-    if state.setting is None:
-        delattr(base.config, SETTINGS)
-    else:
+    delattr(base.config, SETTINGS)
+    if state.setting is not None:
         setattr(base.config, SETTINGS, state.setting)
     return model
 

@@ -82,8 +82,7 @@ def max_(digits: Digits, embeddings: Tensor) -> Tensor:
     present = _counts(digits, embeddings) > 0
     largest = embeddings.new_full((*present.shape[:-1], embeddings.shape[1]), -torch.inf)
     for digit in range(10):
-        candidate = torch.where(present[..., digit, None], embeddings[digit], -torch.inf)
-        largest = torch.maximum(largest, candidate)
+        largest = torch.maximum(largest, torch.where(present[..., digit, None], embeddings[digit], -torch.inf))
     return torch.where(present.any(-1, keepdim=True), largest, 0)
 
 
