@@ -1,8 +1,8 @@
-"""Fine-tune T5 on a CSV file of your own, with [AGG] and the auxiliary loss.
+"""Fine-tune T5 on your own CSV file, with [AGG] and the auxiliary loss.
 
 python examples/csv_with_t5.py problems.csv --model google/flan-t5-base --out my-model
 
-The file has the columns `question` and `answer`.
+The file needs the columns `question` and `answer`.
 """
 
 import argparse
@@ -15,14 +15,15 @@ from placevalue.data import read_problems
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("file", help="a .csv or .jsonl file")
 parser.add_argument("--model", default="google/flan-t5-base", help="a hub name or a folder")
-parser.add_argument("--out", default="my-model", help="where the model goes")
+parser.add_argument("--out", default="my-model", help="the folder to save the model in")
 parser.add_argument("--epochs", type=float, default=10)
 options = parser.parse_args()
 
 problems = read_problems(options.file)
-tokenizer = pv.number_tokenizer(options.model, token="agg")
+config = pv.NumberConfig(token="agg", aggregation="weighted")
+tokenizer = pv.number_tokenizer(options.model, config)
 model = AutoModelForSeq2SeqLM.from_pretrained(options.model)
-pv.attach(model, tokenizer, aggregation="weighted")
+pv.attach(model, tokenizer)
 data = pv.encode_pairs(tokenizer, [each.question for each in problems], [each.answer for each in problems])
 
 loss = pv.AggregationLoss(model, tokenizer, ce_weight=0.6)

@@ -1,8 +1,8 @@
-"""An aggregation of your own: try it on a model's digits, train with it, save it, load it.
+"""Write your own aggregation: measure it on a model's digits, train with it, save it and load it.
 
 python examples/custom_aggregation.py --model google/flan-t5-base
 
-`rounded` is where a number stands between its first digit and the next: 1999 nearly 2.
+`rounded` places a number between its first digit and the next: 1999 is nearly at 2.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import placevalue as pv
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--model", default="google/flan-t5-base", help="a hub name or a folder")
-parser.add_argument("--out", default="my-model", help="where the model goes")
+parser.add_argument("--out", default="my-model", help="the folder to save the model in")
 options = parser.parse_args()
 
 
@@ -26,7 +26,7 @@ def rounded(values: torch.Tensor, places: torch.Tensor, embeddings: torch.Tensor
     return (1 - way) * embeddings[lower] + way * embeddings[(lower + 1) % 10]
 
 
-pv.AGGREGATIONS["rounded"] = pv.per_number(rounded)  # by this name it works everywhere, in checkpoints too
+pv.AGGREGATIONS["rounded"] = pv.per_number(rounded)  # use it by this name, also in checkpoints
 
 tokenizer = pv.number_tokenizer(options.model, token="agg")
 model = AutoModelForSeq2SeqLM.from_pretrained(options.model)
@@ -35,7 +35,7 @@ digits = model.get_input_embeddings()(torch.tensor(tokenizer.convert_tokens_to_i
 print("F1 by length:", {n: round(f1, 2) for n, f1 in pv.neighbourhood_f1(digits, "rounded", range(1, 4)).items()})
 
 batch = DataCollatorForSeq2Seq(tokenizer, model=model)(pv.encode_pairs(tokenizer, ["12 and 30?"], ["42"]))
-loss = pv.AggregationLoss(model, tokenizer, aggregation="rounded")  # and in the loss
+loss = pv.AggregationLoss(model, tokenizer)  # compares `rounded` too, since the model is attached with it
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 for _ in range(3):
     loss(model(**batch), batch["labels"]).backward()
@@ -44,4 +44,4 @@ for _ in range(3):
     print({name: round(float(value), 3) for name, value in loss.parts.items()})
 
 pv.save_pretrained(model, tokenizer, options.out)
-model, tokenizer = pv.from_pretrained(options.out)  # a program that loads it puts `rounded` into AGGREGATIONS first
+model, tokenizer = pv.from_pretrained(options.out)  # another program must add `rounded` to AGGREGATIONS first

@@ -1,4 +1,4 @@
-"""LoRA on a decoder-only model, with [AGG] and trainable markers: a few megabytes to keep.
+"""Train a decoder-only model with LoRA, [AGG] and trainable markers; the adapter takes a few megabytes.
 
 python examples/lora_decoder.py --model HuggingFaceTB/SmolLM2-135M --out my-adapter
 
@@ -15,7 +15,7 @@ from placevalue.data import load_data
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--model", default="HuggingFaceTB/SmolLM2-135M", help="a hub name or a folder")
-parser.add_argument("--out", default="my-adapter", help="where the adapter goes")
+parser.add_argument("--out", default="my-adapter", help="the folder to save the adapter in")
 parser.add_argument("--steps", type=int, default=500)
 options = parser.parse_args()
 
@@ -26,7 +26,7 @@ model = AutoModelForCausalLM.from_pretrained(options.model)
 pv.attach(model, tokenizer, aggregation="interpolated")
 lora = LoraConfig(r=16, target_modules="all-linear", trainable_token_indices=pv.trainable_tokens(model, tokenizer))
 model = get_peft_model(model, lora)
-# Questions and answers are one text to this model; the loss is on the answers only.
+# This model reads question and answer as one text; the loss is on the answers only.
 data = pv.encode_pairs(tokenizer, [each.question for each in problems], [each.answer for each in problems])
 
 trainer = Trainer(

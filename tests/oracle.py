@@ -81,7 +81,7 @@ def aggregate(name, text, embeddings, decimals="places"):
 def number_cost(name, text, chances, rows, decimals="places"):
     """The soft loss's r^2 for one number: `chances` has a dict from character to probability for each position.
 
-    Characters are digits and the point; `$` is anything else, and stands behind the last one of `text` too.
+    Characters are digits and the point; `$` is anything else, and also follows the last character of `text`.
     """
     rows = rows.double()
     rows = rows / (rows - rows.mean(0)).square().sum(1).mean().sqrt()

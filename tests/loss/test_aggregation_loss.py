@@ -29,7 +29,7 @@ def attached(name="t5-flan", pattern="paper", **options):
 
 
 def batch(tokenizer, texts, prompt=0):
-    """Labels of texts, padded, each behind as many labels that do not count."""
+    """Labels of texts, padded, each after `prompt` ignored labels."""
     rows = [[-100] * prompt + tokenizer(text, add_special_tokens=False)["input_ids"] + [1] for text in texts]
     width = max(map(len, rows))
     return torch.tensor([row + [-100] * (width - len(row)) for row in rows])
@@ -181,6 +181,30 @@ class TestAgainstTheSlowLoop:
         assert torch.isfinite(value) and int(loss.parts["numbers"]) == 1  # the one without an exponent
 
 
+@pytest.mark.parametrize("token, given, expected", [
+    ("agg", "interpolated", "interpolated"), ("agg", None, "weighted"), (None, None, "weighted"),
+    ("agg", pv.AGGREGATIONS["sum"], "sum"),
+])  # fmt: skip
+def test_it_compares_what_the_model_is_attached_with(token, given, expected):
+    model, base = build("t5-flan")
+    tokenizer = pv.number_tokenizer(base, token=token)
+    pv.attach(model, tokenizer, aggregation=given)
+    assert AggregationLoss(model, tokenizer).aggregation is pv.AGGREGATIONS[expected]
+    assert AggregationLoss(model, tokenizer, aggregation="mean").aggregation is pv.AGGREGATIONS["mean"]
+    labels = batch(tokenizer, TARGETS)
+    outputs = {"logits": random_logits(model, labels)}
+    assert AggregationLoss(model, tokenizer)(outputs, labels) == make_loss(model, tokenizer, expected)(outputs, labels)
+
+
+def test_it_compares_your_own_function_that_the_model_is_attached_with():
+    def mine(digits, embeddings):
+        return digits.fold(torch.ones_like(digits.places), embeddings)
+
+    model, base = build("t5-flan")
+    tokenizer = pv.number_tokenizer(base, token="agg")
+    assert AggregationLoss(pv.attach(model, tokenizer, mine), tokenizer).aggregation is mine
+
+
 class TestWithoutNumbers:
     @pytest.mark.parametrize("name", ["t5-flan", "llama"])
     def test_it_is_the_cross_entropy(self, name):
@@ -211,7 +235,7 @@ class TestWithoutNumbers:
         for _ in range(PATIENCE - 1):
             loss(logits, labels)
         for _ in range(2):  # whoever goes on all the same is told again
-            with pytest.raises(TrainingError, match="not one number was found"):
+            with pytest.raises(TrainingError, match="contain no number"):
                 loss(logits, labels)
         loss = AggregationLoss(model, tokenizer)
         number = batch(tokenizer, ["1"])

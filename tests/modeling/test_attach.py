@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import weakref
+from dataclasses import asdict
 from datetime import timedelta
 
 import pytest
@@ -357,6 +358,26 @@ def test_layouts_without_agg_only_grow(token):
     assert torch.equal(embedded(model, ids), plain)
 
 
+def test_settings_come_from_the_checkpoint_then_the_tokenizer_then_the_defaults(tmp_path):
+    model, base = build("t5")
+    config = pv.NumberConfig(token="agg", aggregation="interpolated", decimals="ignore")
+    pv.number_tokenizer(base, config).save_pretrained(tmp_path)
+    for tokenizer in (pv.number_tokenizer(base, config), pv.load_number_tokenizer(tmp_path)):
+        pv.attach(model, tokenizer)
+        recorded = recorded_config(model)
+        assert (recorded.aggregation, recorded.decimals) == ("interpolated", "ignore")
+        pv.detach(model)
+    pv.attach(model, tokenizer, aggregation="sum", decimals="places")
+    recorded = getattr(model.config, SETTINGS)
+    assert (recorded["aggregation"], recorded["decimals"]) == ("sum", "places"), "arguments come first"
+    pv.detach(model)
+    setattr(model.config, SETTINGS, recorded)  # as a checkpoint has it
+    pv.attach(model, tokenizer)
+    assert asdict(recorded_config(model)) == recorded
+    plain = pv.attach(build("t5")[0], pv.number_tokenizer(base, pv.NumberConfig("agg")))
+    assert (recorded_config(plain).aggregation, recorded_config(plain).decimals) == ("weighted", "places")
+
+
 def test_models_that_are_only_an_encoder_fold_too():
     _, base = build("t5")
     tokenizer = pv.number_tokenizer(base, token="agg")
@@ -438,6 +459,25 @@ def first_digit(values, places, embeddings):
     return embeddings[values[0]]
 
 
+def test_detach_restores_the_tokenizer():
+    model, base = build("t5")
+    tokenizer = pv.number_tokenizer(base, token="agg")
+    before = copy.deepcopy(tokenizer.init_kwargs)
+    pv.attach(model, tokenizer)
+    attached = copy.deepcopy(tokenizer.init_kwargs)
+    assert attached != before
+    pv.detach(copy.deepcopy(model))
+    pv.detach(pickle.loads(pickle.dumps(model)))
+    assert tokenizer.init_kwargs == attached, "a copy of the model leaves the tokenizer alone"
+    other = pv.attach(T5EncoderModel(T5Config(vocab_size=len(base), **_T5)), tokenizer, "sum")
+    pv.detach(model)
+    assert tokenizer.init_kwargs["placevalue"]["aggregation"] == "sum", "another model has been attached since"
+    pv.detach(other)
+    assert tokenizer.init_kwargs == attached
+    pv.detach(pv.attach(build("t5")[0], tokenizer := pv.number_tokenizer(base, token="agg")))
+    assert tokenizer.init_kwargs == before
+
+
 @pytest.mark.parametrize("name", ["t5-padded", "llama"])
 def test_detach_leaves_rows_that_were_added_since(name):
     model, tokenizer = prepared(name)
@@ -458,7 +498,7 @@ def exchanged(base, one, other):
 class TestErrors:
     def test_an_aggregation_without_a_place(self):
         model, base = build("t5")
-        with pytest.raises(ConfigError, match=r"token='pause', has no \[AGG\]"):
+        with pytest.raises(ConfigError, match=r"aggregation='sum' with token='pause', which has no \[AGG\]"):
             pv.attach(model, pv.number_tokenizer(base, token="pause"), aggregation="sum")
 
     def test_attaching_twice(self):
@@ -478,7 +518,7 @@ class TestErrors:
 
     def test_no_hugging_face_model(self):
         _, base = build("t5")
-        with pytest.raises(AttachError, match="Linear is no Hugging Face model"):
+        with pytest.raises(AttachError, match="Linear is not a Hugging Face model"):
             pv.attach(torch.nn.Linear(2, 2), pv.number_tokenizer(base))
 
     def test_training_without_attaching(self):
@@ -493,7 +533,7 @@ class TestErrors:
 
     @pytest.mark.parametrize("pair", ["46", "%$"])
     def test_another_tokenizer_of_the_same_layout(self, pair):
-        """Two characters have changed their ids: digits that the probe lacks, or one of the probe that is no digit."""
+        """Two characters have swapped ids: digits that the probe lacks, or a character of the probe that is not a digit."""
         model, base = build("gpt2")
         tokenizer, other = (pv.number_tokenizer(each, token="agg") for each in (base, exchanged(base, *pair)))
         assert number_layout(other) == number_layout(tokenizer)
@@ -517,5 +557,5 @@ class TestErrors:
 
     def test_wrong_decimals(self):
         model, base = build("t5")
-        with pytest.raises(ConfigError, match="decimals='drop'"):
+        with pytest.raises(ConfigError, match="decimals: expected one of places, ignore, found 'drop'"):
             pv.attach(model, pv.number_tokenizer(base, token="agg"), decimals="drop")

@@ -123,7 +123,7 @@ def test_adapters_that_would_train_nothing_are_refused(name, options, tmp_path):
 
 
 def test_markers_tied_into_an_output_of_its_own_are_refused(tmp_path):
-    with pytest.raises(AttachError, match="output matrix of its own.*before get_peft_model"):
+    with pytest.raises(AttachError, match="separate output matrix.*before get_peft_model"):
         adapted("t5-flan", "attach later", tmp_path / "base")
     model, tokenizer = adapted("t5-flan", "attach later", tmp_path / "plain", trainable_token_indices=None)
     check_rows(model.get_base_model(), tokenizer, encode(tokenizer, TEXTS)[0], "weighted", 1e-6)

@@ -25,7 +25,7 @@ def fold(texts, name, dim=6, dtype=torch.float32, decimals="places", embeddings=
     ids = tokenizer(texts, add_special_tokens=False, padding=True, return_tensors="pt")["input_ids"]
     if embeddings is None:
         embeddings = torch.randn(10, dim, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    digits = find_digits(ids, number_ids(tokenizer), decimals, to=number_ids(tokenizer).agg)
+    digits = find_digits(ids, number_ids(tokenizer), decimals, at_agg=True)
     result = find_aggregation(name)(digits, embeddings.to(dtype))
     here = ids == number_ids(tokenizer).agg
     return [row[flags] for row, flags in zip(result, here, strict=True)], embeddings.to(dtype)
@@ -100,7 +100,7 @@ def test_numbers_without_digits_are_zero():
         [[ids.open, ids.agg, ids.point, ids.close, ids.open, ids.agg, ids.close, ids.agg, ids.digits[3]]]
     )
     for name in AGGREGATIONS:
-        digits = find_digits(row, ids, to=ids.agg)
+        digits = find_digits(row, ids, at_agg=True)
         assert not digits.mask.any()
         assert not find_aggregation(name)(digits, torch.ones(10, 3)).any()
 
@@ -126,5 +126,5 @@ def test_gradients_are_right(name):
     embeddings = torch.randn(10, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(3), requires_grad=True)
     tokenizer = numbered("bytes-gpt2")
     ids = tokenizer(["12 then 3.45"], return_tensors="pt")["input_ids"]
-    digits = find_digits(ids, number_ids(tokenizer), to=number_ids(tokenizer).agg)
+    digits = find_digits(ids, number_ids(tokenizer), at_agg=True)
     assert torch.autograd.gradcheck(lambda rows: find_aggregation(name)(digits, rows), embeddings)

@@ -62,13 +62,13 @@ def test_ignore_leaves_what_it_matches_alone():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pattern": "papr"}, "none of"),
+        ({"pattern": "papr"}, "neither one of"),
         ({"pattern": "(?<=x)[0-9]+"}, "look-around"),
         ({"pattern": "[0-9]+/[0-9]+"}, "0-9 . , "),
-        ({"pattern": "([0-9]+"}, "no regular expression"),
+        ({"pattern": "([0-9]+"}, "not a valid regular expression"),
         ({"pattern": "[0-9]*"}, "empty text"),
-        ({"pattern": "[0-9]+-[0-9]+"}, "no number"),
-        ({"ignore": "("}, "no regular expression"),
+        ({"pattern": "[0-9]+-[0-9]+"}, "not a number"),
+        ({"ignore": "("}, "not a valid regular expression"),
         ({"ignore": "^[0-9]+"}, "anchor"),
         ({"ignore": "(?P<y>19|20)[0-9]{2}"}, "named group"),
         ({"ignore": "(?i)id[0-9]+"}, "flags"),

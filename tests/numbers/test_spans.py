@@ -57,14 +57,14 @@ def test_a_number_that_was_cut_counts_with_the_digits_it_has(layout):
     tokenizer = numbered("bytes-gpt2", "agg", layout)
     ids = number_ids(tokenizer)
     row = [ids.open, ids.agg, ids.digits[1], ids.digits[2]]
-    digits = find_digits(torch.tensor([row]), ids, to=ids.agg)
+    digits = find_digits(torch.tensor([row]), ids, at_agg=True)
     assert digits.places[digits.mask].tolist() == [1, 0]
 
 
 def test_a_number_without_the_token_it_is_folded_to_is_masked():
     one, two, three = IDS.digits[1:4]
     bare, whole = [IDS.open, one, two, IDS.close], [IDS.open, IDS.agg, three, IDS.close]
-    digits = find_digits(torch.tensor([bare + whole, whole + bare]), IDS, to=IDS.agg)
+    digits = find_digits(torch.tensor([bare + whole, whole + bare]), IDS, at_agg=True)
     assert digits.mask.nonzero().tolist() == [[0, 6], [1, 2]]
     assert digits.numbers[digits.mask].tolist() == [5, 1]
     assert find_digits(torch.tensor([bare + whole]), IDS).mask.sum() == 3

@@ -1,4 +1,5 @@
 import copy
+import json
 import re
 
 import pytest
@@ -7,8 +8,9 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertTokenizerLegacy, PreTrainedTokenizerFast
 
 from families import FAMILIES, base_tokenizer
-from placevalue import find_numerals, load_number_tokenizer, marker_ids, number_tokenizer
+from placevalue import NumberConfig, encode_pairs, find_numerals, load_number_tokenizer, marker_ids, number_tokenizer
 from placevalue.common.errors import ConfigError, ModelError, TokenizerError
+from placevalue.numbers.config import Layout
 from placevalue.tokenizer.surgery import Signs
 from placevalue.tokenizer.tokenizer import check_unchanged, number_ids, number_layout
 
@@ -288,6 +290,41 @@ def test_added_tokens_with_digits_stay_whole():
     assert ids_of(tokenizer, "a <extra_id_12> b").count(len(base) - 1) == 1
 
 
+def test_a_config_says_what_keywords_say():
+    base = base_tokenizer("bytes-gpt2")
+    config = NumberConfig("agg", "after", "extended", "ID[0-9]+", "sum", "ignore")
+    one = number_tokenizer(base, config)
+    other = number_tokenizer(base, token="agg", position="after", pattern="extended", ignore="ID[0-9]+")
+    assert one.backend_tokenizer.to_str() == other.backend_tokenizer.to_str()
+    assert number_layout(one) == number_layout(other) == Layout("agg", "after", "extended", "ID[0-9]+")
+    assert number_layout(number_tokenizer(base, "pause", "after")) == Layout("pause", "after")
+    with pytest.raises(ConfigError, match="both a NumberConfig and position, ignore were given.*in the NumberConfig"):
+        number_tokenizer(base, config, position="before", ignore="x")
+    with pytest.raises(ConfigError, match="'wieghted' is unknown"):
+        number_tokenizer(base, NumberConfig("agg", aggregation="wieghted"))
+
+
+OLD_SETTINGS = """{
+  "layout": {"token": "agg", "position": "before", "pattern": "paper", "ignore": null},
+  "signs": {"start": "\\ufdd0", "guard": "\\ufdd1", "exchange": "\\ufdd2", "open": "\\ufdd3", "close": "\\ufdd4",
+            "agg": "\\ufdd5", "pause": "\\ufdd6"},
+  "probe": [], "encoder_decoder": true, "aggregation": "sum", "decimals": "ignore"
+}"""
+
+
+def test_settings_of_old_tokenizers_load(tmp_path):
+    tokenizer = number_tokenizer(base_tokenizer("bytes-gpt2"), token="agg")
+    tokenizer.save_pretrained(tmp_path)
+    file = tmp_path / "tokenizer_config.json"
+    saved, old = json.loads(file.read_text()), json.loads(OLD_SETTINGS)
+    assert set(old) - {"aggregation", "decimals"} <= set(saved["placevalue"])
+    old["probe"] = saved["placevalue"]["probe"]  # the ids of a tokenizer that was trained here
+    file.write_text(json.dumps(saved | {"placevalue": old}))
+    loaded = load_number_tokenizer(tmp_path)
+    assert loaded.init_kwargs["placevalue"] == old and number_layout(loaded) == Layout("agg")
+    assert -100 not in encode_pairs(loaded, ["1"], ["2"])[0]["labels"]
+
+
 class TestErrors:
     def test_digits_that_are_added_tokens(self):
         base = copy.deepcopy(base_tokenizer("unigram-t5"))
@@ -325,5 +362,5 @@ class TestErrors:
             number_tokenizer("some-owner/some-model")
 
     def test_bad_layout(self):
-        with pytest.raises(ConfigError, match="token='sum'.*position='middle'"):
+        with pytest.raises(ConfigError, match="token: .*agg, pause, found 'sum'; position: .*found 'middle'"):
             number_tokenizer(base_tokenizer("bytes-gpt2"), token="sum", position="middle")

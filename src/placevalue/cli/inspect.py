@@ -1,4 +1,4 @@
-"""inspect: what a text becomes."""
+"""inspect: show how a text is tokenized."""
 
 import argparse
 import re
@@ -16,13 +16,13 @@ def define(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("text", help="the text to look at")
     verb.add_argument("--model", required=True, help=f"a hub name, a folder, or one of {', '.join(PRETRAINED)}")
     verb.add_argument("--token", choices=["none", *get_args(Token)], default="agg", help="the extra token of a number")
-    verb.add_argument("--position", choices=get_args(Position), default="before", help="where the extra token stands")
+    verb.add_argument("--position", choices=get_args(Position), default="before", help="where the extra token goes")
     verb.add_argument("--pattern", default="paper", help="paper, extended, or a regular expression for numbers")
     verb.add_argument("--ignore", help="a regular expression for text to leave alone")
     verb.add_argument(
         "--decimals", choices=get_args(Decimals), default="places", help="how digits after the point count"
     )
-    verb.add_argument("--svg", type=Path, metavar="FILE", help="write the picture to a file too")
+    verb.add_argument("--svg", type=Path, metavar="FILE", help="also write the picture to a file")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -38,5 +38,5 @@ def run(options: argparse.Namespace) -> None:
     console.print(render(inspect_text(options.text, base, tokenizer, options.decimals), title))
     if options.svg is not None:
         picture = console.export_svg(title="placevalue inspect")
-        # The picture must not fetch fonts when it is looked at.
+        # Opening the picture must not download fonts.
         options.svg.write_text(re.sub(r"@font-face \{.*?\}", "", picture, flags=re.DOTALL), encoding="utf-8")

@@ -1,1 +1,1 @@
-"""The auxiliary loss, and the trainers that use it."""
+"""The auxiliary loss."""

@@ -1,16 +1,15 @@
-"""The auxiliary loss: cross-entropy, and beside it how far the predicted number is from the gold one.
+"""The auxiliary loss: cross-entropy plus the distance of the predicted number from the gold one.
 
-A target with numbers costs `ce_weight * CE + (1 - ce_weight) * AUX`, one without costs its CE. AUX is the mean over the
-target's numbers and counts once for each of its tokens, as CE does, so that it makes no difference how a batch is cut.
+The loss of a target with numbers is `ce_weight * CE + (1 - ce_weight) * AUX`, of one without numbers its CE. AUX is the
+mean over the target's numbers, times its tokens, as CE is a sum over them, so the way a batch is split does not matter.
 
-`soft` asks at each position of a number: were this token another, and the rest as it should be, how far off would the
-number's aggregate be? With d(t, c) that squared distance for the token c at position t, and p(t, c) its probability,
-r^2 = sum of p(t, c) d(t, c), and AUX = 1/2 log2(1 + r^2). A token that ends the number too early or carries it on costs
-the distance to the shorter or longer number, and the worst wrong digit's cost on top. The probabilities are those that
-CE sees too: given the gold tokens before them.
+`soft` asks at each position of a number: if only this token were different, how far off would the number's aggregate
+be? With d(t, c) the squared distance for token c at position t, and p(t, c) its probability, r^2 = sum of
+p(t, c) d(t, c), and AUX = 1/2 log2(1 + r^2). A token that ends the number too early or continues it costs the distance
+to the shorter or longer number plus the cost of the worst wrong digit. As in CE, p is given the gold tokens before.
 
-`hard` is the paper's: AUX = log2 of the distance between the aggregates of the likeliest and the gold digits. No
-gradient passes through the choice of a digit, so it moves the digit embeddings and nothing else.
+`hard` is the paper's: AUX = log2 of the distance between the aggregates of the likeliest and the gold digits. Choosing
+the likeliest digit has no gradient, so only the digit embeddings get one.
 """
 
 import logging
@@ -25,37 +24,38 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from placevalue.common.errors import ConfigError, TrainingError
 from placevalue.loss.cross_entropy import token_likelihoods
-from placevalue.loss.number_targets import OUTSIDE, Numbers, find_numbers, make_variants
-from placevalue.modeling.attach import base_model, check_attached, recorded_config
+from placevalue.loss.number_targets import CHOICES, OUTSIDE, Numbers, find_numbers, make_variants
+from placevalue.modeling.attach import attached_aggregation, base_model, check_attached, recorded_config
 from placevalue.numbers.aggregation import Aggregation, find_aggregation
-from placevalue.numbers.spans import Digits, constant, find_digits
+from placevalue.numbers.spans import Digits, Tokens, constant, place_digits, read_tokens
 from placevalue.tokenizer.encoding import IGNORED
 
 logger = logging.getLogger(__name__)
 Mode = Literal["soft", "hard"]
 
 NO_NUMBER = 20.0
-"""What `hard` counts where the prediction is no number, as the paper does."""
+"""The `hard` loss of a prediction that is not a number, as in the paper."""
 FLOOR = 2.0**-20
-"""The distance below which `hard` counts no further: at the gold itself the logarithm would be without end."""
+"""Lower bound on the distance in `hard`, since log2(0) is -inf."""
 PATIENCE = 100
-"""After this many batches without a single number, `AggregationLoss` refuses to go on."""
+"""After this many batches without a number, `AggregationLoss` raises an error."""
 PARTS = ("ce", "tokens", "aux", "numbers")
-"""What is summed over every batch."""
+"""The sums over every batch."""
 
 
 class AggregationLoss:
-    """A loss for `Trainer(compute_loss_func=...)`, or for a loop of one's own.
+    """A loss for `Trainer(compute_loss_func=...)` or your own training loop.
 
-    `parts` holds the last call's cross-entropy, auxiliary loss and how many numbers were found;
-    `placevalue.log_parts` has a Trainer log them.
+    `parts` has the cross-entropy, the auxiliary loss and the number of numbers of the last call; `placevalue.log_parts`
+    lets a Trainer log them.
 
     Args:
         model: An attached model, or a PEFT model around one.
-        tokenizer: The tokenizer it was attached with.
+        tokenizer: The tokenizer it is attached with.
         ce_weight: The share of cross-entropy, the paper's lambda; 1 is cross-entropy alone.
-        mode: `soft`, or the paper's own `hard`.
-        aggregation: A name in `AGGREGATIONS` or a function.
+        mode: `soft`, or `hard` as in the paper.
+        aggregation: A name in `AGGREGATIONS` or a function; None takes what the model is attached with, or `weighted`
+            if it has no [AGG].
 
     Example:
         >>> loss = AggregationLoss(model, tokenizer, ce_weight=0.6)  # doctest: +SKIP
@@ -68,7 +68,7 @@ class AggregationLoss:
         tokenizer: PreTrainedTokenizerBase,
         ce_weight: float = 0.6,
         mode: Mode = "soft",
-        aggregation: str | Aggregation = "weighted",
+        aggregation: str | Aggregation | None = None,
     ) -> None:
         if not 0 <= ce_weight <= 1:
             raise ConfigError(f"ce_weight={ce_weight!r}: expected a number from 0 to 1")
@@ -78,20 +78,19 @@ class AggregationLoss:
         self.model: PreTrainedModel = base_model(model)
         config = recorded_config(self.model)
         assert config is not None  # every attached model has one
-        self.ce_weight = ce_weight
-        self.mode = mode
+        self.ids, self.decimals = config.ids, config.decimals
+        self.ce_weight, self.mode = ce_weight, mode
+        aggregation = aggregation or attached_aggregation(self.model) or "weighted"
         self.aggregation = find_aggregation(aggregation) if isinstance(aggregation, str) else aggregation
-        self.ids = config.ids
-        self.decimals = config.decimals
         self.linear = _is_linear(self.aggregation)
-        self._totals: Tensor | None = None  # of `PARTS`, since `take_means` last took them
+        self._totals: Tensor | None = None  # of `PARTS`, since the last `take_means`
         self._last: Tensor | None = None
         self._calls = 0
         self._seen: Tensor | int = 0
 
     @property
     def parts(self) -> dict[str, Tensor]:
-        """The last call's `ce`, `numbers` and, where there were numbers, `aux`."""
+        """The last call's `ce`, `numbers` and, if there were numbers, `aux`."""
         if self._last is None:
             return {}
         ce, tokens, aux, numbers = self._last.unbind()
@@ -100,47 +99,47 @@ class AggregationLoss:
 
     @property
     def totals(self) -> dict[str, Tensor]:
-        """Sums over all calls since `take_means` last took them."""
+        """Sums over all calls since the last `take_means`."""
         return {} if self._totals is None else dict(zip(PARTS, self._totals.unbind(), strict=True))
 
     def __call__(self, outputs: Any, labels: Tensor | None, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-        """The scalar to minimise.
+        """Compute the scalar to minimise.
 
         Args:
-            outputs: What the model returned: its logits are `(batch, length, vocabulary)`.
-            labels: `(batch, length)`, -100 where nothing counts, unshifted also for decoder-only models.
-            num_items_in_batch: What to divide by, where a batch is one of several; None divides by the tokens here.
+            outputs: What the model returned, with logits `(batch, length, vocabulary)`.
+            labels: `(batch, length)`, -100 to ignore a token, not shifted for decoder-only models either.
+            num_items_in_batch: What to divide by if a batch is split; None divides by the tokens in this batch.
         """
         if labels is None:
-            raise TrainingError("the batch has no labels: make the data with encode_pairs, and collate its labels")
+            raise TrainingError("the batch has no labels: make the data with encode_pairs and keep its labels")
         logits = outputs["logits"] if isinstance(outputs, Mapping) else outputs.logits
         if logits.shape[:-1] != labels.shape:
             raise TrainingError(
-                f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} do not match: for an encoder-decoder "
-                "give the collator the model, DataCollatorForSeq2Seq(tokenizer, model=model), to feed it the labels"
+                f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} do not match: for an encoder-decoder, "
+                "use DataCollatorForSeq2Seq(tokenizer, model=model), which prepares decoder_input_ids"
             )
-        behind = 0 if self.model.config.is_encoder_decoder else 1
-        targets = torch.nn.functional.pad(labels[:, behind:], (0, behind), value=IGNORED) if behind else labels
+        shift = 0 if self.model.config.is_encoder_decoder else 1
+        targets = torch.nn.functional.pad(labels[:, shift:], (0, shift), value=IGNORED) if shift else labels
         wanted = constant(torch.tensor, (*self.ids.digits, self.ids.point), logits.device)
         losses, log_probs, likeliest = token_likelihoods(logits, targets, wanted, IGNORED, best=self.mode == "hard")
         with torch.autocast(logits.device.type, enabled=False):
-            numbers, aux = self._aux(labels, behind, log_probs, likeliest)
+            numbers, aux = self._aux(labels, shift, log_probs, likeliest)
         ce, tokens = losses.sum(1), (targets != IGNORED).sum(1, dtype=losses.dtype)
         aux, found = (numbers.by_target(each, len(labels), losses.dtype) for each in (aux, numbers.valid))
         sums = torch.stack([ce, tokens, aux, found]).detach().sum(1)
         self._note(sums)
-        # Each token of a target counts alike, and in one without numbers AUX has no share.
+        # AUX counts once for each token of a target, and not at all in targets without numbers.
         mean, share = aux * (tokens / found.clamp(min=1)), (1 - self.ce_weight) * found.clamp(max=1)
         total = torch.lerp(ce, mean, share).sum()
         items = sums[1] if num_items_in_batch is None else num_items_in_batch
         if isinstance(items, Tensor):
-            # Where Trainer spreads one process over several devices, it gives one count for each.
+            # If one process uses several devices, Trainer passes one count for each.
             items = items.to(total.device).sum() if items.ndim else items
             return total / items.clamp(min=1)
         return total / max(items, 1)
 
     def take_means(self) -> dict[str, float]:
-        """The means over all calls since this was last asked, over all processes; `numbers` is their sum."""
+        """The means over all calls and processes since the last `take_means`; `numbers` is a sum."""
         assert self._totals is not None
         sums = self._totals.float()
         if torch.distributed.is_available() and torch.distributed.is_initialized():
@@ -150,10 +149,10 @@ class AggregationLoss:
         means = {"ce": ce / max(tokens, 1), "numbers": numbers}
         return means | ({"aux": aux / numbers} if numbers else {})
 
-    def _aux(self, labels: Tensor, behind: int, log_probs: Tensor, likeliest: Tensor) -> tuple[Numbers, Tensor]:
-        """The numbers in the labels, and the auxiliary loss of each, 0 where there is none: `(lines, numbers)`."""
+    def _aux(self, labels: Tensor, shift: int, log_probs: Tensor, likeliest: Tensor) -> tuple[Numbers, Tensor]:
+        """The numbers in the labels, and the auxiliary loss of each: `(lines, numbers)`."""
         with torch.no_grad():
-            numbers = find_numbers(labels, self.ids, behind)
+            numbers = find_numbers(labels, self.ids, shift)
         if self.ce_weight == 1 or not len(numbers.lines):
             return numbers, log_probs.new_zeros(numbers.valid.shape)
         if self.mode == "hard":
@@ -166,12 +165,15 @@ class AggregationLoss:
     def _hard(self, numbers: Numbers, likeliest: Tensor) -> Tensor:
         """The paper's distance: `(lines, numbers)`."""
         rows = self._digit_rows()
-        rows = rows if rows.dtype == torch.float64 else rows.float()
+        rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
         basis = constant(torch.eye, 10, rows.device, rows.dtype) if self.linear else rows
         markers = constant(torch.tensor, (self.ids.open, self.ids.agg, self.ids.pause), likeliest.device)
-        written = numbers.members.any(1) & ~(likeliest.unsqueeze(-1) == markers).any(-1)
+        member = numbers.members.any(1)
+        written = member & ~(likeliest.unsqueeze(-1) == markers).any(-1)
         guess = torch.where(numbers.lines == self.ids.open, numbers.lines, torch.where(written, likeliest, OUTSIDE))
-        digits = find_digits(torch.cat([guess, numbers.lines]), self.ids, self.decimals)
+        tokens = vars(read_tokens(guess, self.ids)), vars(replace(numbers.tokens, member=member))
+        both = Tokens(**{name: torch.cat([each[name] for each in tokens]) for name in tokens[0]})
+        digits = place_digits(both, self.ids, self.decimals)
         digits = replace(digits, slots=numbers.valid.shape[1])
         guessed, gold = self.aggregation(digits, basis).chunk(2)
         gap = (guessed - gold) @ rows if self.linear else guessed - gold
@@ -181,15 +183,15 @@ class AggregationLoss:
         return torch.where(numbers.valid, aux, 0)
 
     def _digit_rows(self) -> Tensor:
-        """The ten digit embeddings as the model reads them, scaling included: `(10, dim)`."""
+        """The ten digit embeddings as the model reads them, including scaling: `(10, dim)`."""
         reader: Any = self.model.get_encoder() if self.model.config.is_encoder_decoder else self.model
         embedding = reader.get_input_embeddings()
         return embedding.forward(constant(torch.tensor, self.ids.digits, embedding.weight.device))
 
     def _note(self, sums: Tensor) -> None:
-        """Keep the named parts; refuse data in which no number is ever found."""
+        """Keep the parts; raise an error if no number is ever found."""
         self._last = sums
-        if torch.is_grad_enabled():  # evaluation has its own figure
+        if torch.is_grad_enabled():  # not in evaluation
             self._totals = sums if self._totals is None else self._totals + sums
         if self._calls >= PATIENCE:
             return
@@ -197,31 +199,30 @@ class AggregationLoss:
         if self._calls == PATIENCE and not int(self._seen):
             self._calls -= 1
             raise TrainingError(
-                f"in {PATIENCE} batches not one number was found in the labels, so there is nothing for the auxiliary "
-                "loss to do: make the targets with encode_pairs and the tokenizer that the model is attached to, or "
-                "train without it"
+                f"the labels of {PATIENCE} batches contain no number, so the auxiliary loss has no effect: make the "
+                "targets with encode_pairs and the tokenizer that the model is attached with, or train without it"
             )
 
 
 def _compare(rows: Tensor, numbers: Numbers, decimals: str, aggregation: Aggregation, linear: bool) -> Tensor:
     """How far off the number would be for each choice at each of its tokens: `(lines, width, CHOICES)`.
 
-    Distances are in units of the digit embeddings' own spread, so that their size does not matter.
+    Distances are relative to the spread of the digit embeddings, so their size does not matter.
     """
     variants = make_variants(numbers, decimals)
     spread = rows.var(0, correction=0).sum().clamp(min=torch.finfo(rows.dtype).tiny)
     rows = rows / spread.sqrt()
-    # Of a linear aggregation ten coefficients say all, whatever the dimension.
+    # Ten coefficients describe a linear aggregate, whatever the dimension.
     basis = constant(torch.eye, 10, rows.device, rows.dtype) if linear else rows
     vectors = aggregation(variants.digits, basis).view(*variants.same_length.shape, -1)
     gold = vectors[:, :, -1].gather(1, variants.gold.unsqueeze(-1).expand_as(vectors[:, :, -1]))
     away = vectors - gold.unsqueeze(2)
     costs = (away @ (rows @ rows.T) * away).sum(-1) if linear else away.square().sum(-1)
-    # Off by a factor of ten, a number of another length must not come cheaper than one with a wrong digit, whatever
-    # the aggregation makes of it.
+    # A number of another length is off by a factor of ten and must cost more than any wrong digit.
     worst = (costs * variants.same_length).amax(-1).unsqueeze(1) * variants.together
     costs = torch.where(variants.same_length, costs, costs + worst.amax(-1, keepdim=True))
-    wrong = torch.cat([~numbers.right, numbers.right.any(-1, keepdim=True)], -1)
+    right = numbers.tokens.found[..., : CHOICES - 1]
+    wrong = torch.cat([~right, right.any(-1, keepdim=True)], -1)
     inside = variants.together.diagonal(dim1=1, dim2=2)
     return costs * wrong * inside.unsqueeze(-1)
 
@@ -231,12 +232,12 @@ def _expected(numbers: Numbers, costs: Tensor, log_probs: Tensor) -> Tensor:
     listed = log_probs.exp()
     rest = torch.relu(1 - listed.sum(-1, keepdim=True))
     expected = (torch.cat([listed, rest], -1) * costs).sum(-1)
-    # Not a matrix product, which an accelerator may be allowed to round.
+    # Not a matrix product, which an accelerator may round.
     return torch.log1p((numbers.members * expected.unsqueeze(1)).sum(-1)) * (0.5 / math.log(2))
 
 
 def _is_linear(aggregation: Aggregation) -> bool:
-    """Whether a number's vector is a fixed combination of the ten digit embeddings, found by trying."""
+    """Whether an aggregation is linear in the digit embeddings, tested on an example."""
     generator = torch.Generator().manual_seed(0)
     values = torch.tensor([[3, 1, 4], [0, 9, 0]])
     places = torch.tensor([[2, 1, 0], [1, 0, -1]])
@@ -246,5 +247,5 @@ def _is_linear(aggregation: Aggregation) -> bool:
     change = torch.randn(4, 4, generator=generator, dtype=torch.float64)
     try:
         return torch.allclose(aggregation(digits, rows @ change), aggregation(digits, rows) @ change)
-    except Exception:  # a function made for one dimension or type: the slower way takes the model's own rows
+    except Exception:  # works for one dimension or type only: the slower way uses the model's own rows
         return False

@@ -1,31 +1,31 @@
-"""Token losses and the log-probabilities of a few tokens, in as few passes over the logits as there can be.
+"""Token losses and the log-probabilities of a few tokens, in one pass over the logits.
 
-`F.cross_entropy` keeps a second copy of the logits for its backward pass, and looking at the digits afterwards would
-read them all again. Here both come out of one function that reads the logits once forward and once backward.
+`F.cross_entropy` keeps a second copy of the logits for its backward pass, and reading the digits afterwards would take
+another pass. This function reads the logits once forward and once backward.
 """
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from placevalue.loss.compiling import Compiled
-
-_PIECE = 1 << 20  # entries at a time that fit a processor's cache
+logger = logging.getLogger(__name__)
+_PIECE = 1 << 20  # entries to process at a time, few enough for a processor's cache
 
 
 def token_likelihoods(
     logits: Tensor, labels: Tensor, wanted: Tensor, ignored: int, best: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Losses, log-probabilities of the wanted tokens and likeliest tokens, in float32 at least.
+    """Compute losses, log-probabilities of the wanted tokens and the likeliest tokens, in float32 or float64.
 
     Args:
         logits: `(..., vocabulary)`, any floating type.
-        labels: `(...)`; where they are `ignored`, the loss is 0.
+        labels: `(...)`; the loss of an `ignored` label is 0.
         wanted: `(k,)` different ids.
-        ignored: The label of what does not count, below 0.
-        best: Whether the likeliest tokens are asked for; they are empty otherwise.
+        ignored: A label below 0.
+        best: Whether to find the likeliest tokens; if not, an empty tensor is returned for them.
 
     Returns:
         `(...)`, `(..., k)` and `(...)`.
@@ -55,8 +55,8 @@ class _TokenLikelihoods(torch.autograd.Function):
         of_columns = torch.cat([of_log_probs, -of_losses.masked_fill(skipped, 0).unsqueeze(1)], 1)
         share = -of_columns.sum(1, keepdim=True)
         gradient = _shared(logits, norm.unsqueeze(1), share)
-        # What has a gradient of its own is written anew: rounded with it, not before, since near the gold the
-        # difference of the two is all there is. A gold token that is wanted too stands in two columns, alike in both.
+        # Near the gold, the shared and the own gradient nearly cancel, so add them before rounding to the logits' type.
+        # A gold token that is also wanted has two columns, which get the same sum.
         alike = columns.unsqueeze(2) == columns.unsqueeze(1)
         own = (alike * of_columns.unsqueeze(1)).sum(2)
         gradient.scatter_(1, columns, (log_probs.exp() * share + own).to(gradient.dtype))
@@ -64,7 +64,7 @@ class _TokenLikelihoods(torch.autograd.Function):
 
 
 def _norms(logits: Tensor) -> Tensor:
-    """The logarithm of each row's summed exponentials: `(n, vocabulary)` to `(n,)`."""
+    """The logsumexp of each row: `(n, vocabulary)` to `(n,)`."""
     exact = torch.promote_types(logits.dtype, torch.float32)
     if logits.is_cuda:
         return _norms_at_once(logits, exact)
@@ -75,7 +75,7 @@ def _norms(logits: Tensor) -> Tensor:
 
 
 def _shared(logits: Tensor, norm: Tensor, share: Tensor) -> Tensor:
-    """Each row's probabilities times its share, both `(n, 1)`, in the logits' own type."""
+    """Each row's probabilities times its share; `norm` and `share` are `(n, 1)`."""
     if logits.is_cuda:
         return _shared_at_once(logits, norm, share)
     gradient = torch.empty_like(logits)
@@ -91,11 +91,34 @@ def _pieces(logits: Tensor) -> Iterator[tuple[slice, Tensor]]:
         yield here, logits[here]
 
 
-@Compiled
+class _Compiled:
+    """Compiles a function when its first argument is on a CUDA device, where launching many small steps is slow.
+
+    If compiling fails, the function runs as written.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.plain = function
+        self.compiled: Callable[..., Any] | None = None
+        self.works = True
+
+    def __call__(self, *arguments: Any) -> Any:
+        if not self.works or not arguments[0].is_cuda or torch.compiler.is_compiling():
+            return self.plain(*arguments)
+        self.compiled = self.compiled or torch.compile(self.plain, dynamic=True)
+        try:
+            return self.compiled(*arguments)
+        except Exception as error:
+            self.works = False
+            logger.info("%s runs uncompiled: %s", getattr(self.plain, "__name__", "a function"), error)
+            return self.plain(*arguments)
+
+
+@_Compiled
 def _norms_at_once(logits: Tensor, exact: torch.dtype) -> Tensor:
     return torch.logsumexp(logits.to(exact), -1)
 
 
-@Compiled
+@_Compiled
 def _shared_at_once(logits: Tensor, norm: Tensor, share: Tensor) -> Tensor:
     return ((logits.to(norm.dtype) - norm).exp() * share).to(logits.dtype)

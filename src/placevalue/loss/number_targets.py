@@ -1,53 +1,53 @@
-"""The whole numbers in targets, and what each would be with one token another: what the auxiliary loss compares.
+"""The numbers in targets, and each of them with one token changed: what the auxiliary loss compares.
 
-On an accelerator a small step costs more to launch than to compute, so what a few products of small matrices can say
-about every token at once is not worked out step by step.
+On an accelerator a small step costs more to launch than to compute, so a few products of small matrices handle all
+tokens at once.
 """
 
 from dataclasses import dataclass
-from functools import cache
 
 import torch
 from torch import Tensor
 
 from placevalue.numbers.config import NumberIds
-from placevalue.numbers.spans import Digits, constant
+from placevalue.numbers.spans import KINDS, Digits, Tokens, constant, read_tokens
 
 LONGEST = 32
 """Numbers of more tokens than this are left to cross-entropy."""
 CHOICES = 12
-"""What can stand at a number's position: the ten digits, the point, and anything else, which ends the number."""
+"""The choices for a token of a number: the ten digits, the point, and anything else, which ends the number."""
 OUTSIDE = -2
-"""The id of no token: neither -100 nor -1, which stands for symbols that a pattern never writes."""
-_SHORT = 64  # targets this long are searched without asking an accelerator how many numbers they hold
+"""An id that no token has; -100 is an ignored label and -1 a symbol that the pattern never writes."""
+_WEIGHTS = {"close": LONGEST + 1.0, "part": -1.0, "exponent": -2.0 * LONGEST, "extra": -2.0 * LONGEST}
+_WHOLE = tuple(_WEIGHTS.get(kind, 0.0) for kind in KINDS)
+"""Sums to more than 0 over the tokens of a number that is closed, not too long, and has no exponent or [AGG]."""
+_SHORT = 64  # up to this length, targets on an accelerator are not packed
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers in lines of tokens: in the targets as they are or, packed, each in a line of its own."""
+    """Numbers in lines of tokens: a line is a target or, if packed, one number."""
 
     lines: Tensor
-    """The tokens: `(lines, width)`."""
-    marks: Tensor
-    """What each token is, see `_table`: `(lines, width, 7)`."""
-    right: Tensor
-    """Which of the ten digits and the point each token is: `(lines, width, CHOICES - 1)`."""
+    """The ids: `(lines, width)`."""
+    tokens: Tokens
+    """What each token is."""
     members: Tensor
-    """1 where a token belongs to a number, its close included, its open not: `(lines, numbers, width)`."""
+    """1 if a token belongs to a number, including its close but not its open marker: `(lines, numbers, width)`."""
     valid: Tensor
-    """Whether there is a number at all: `(lines, numbers)`; unpacked, a number stands where it opens."""
-    behind: int
-    """How many positions before what they predict predictions stand."""
+    """Whether there is a number: `(lines, numbers)`; unpacked, there is an entry for every position."""
+    shift: int
+    """How many positions a prediction comes before the token it predicts."""
     rows: Tensor | None = None
-    """Packed, the target each number stands in: `(lines,)`."""
+    """The target of each number, if packed: `(lines,)`."""
     starts: Tensor | None = None
-    """Packed, where in it the open marker is: `(lines,)`."""
+    """The position of its open marker in the target, if packed: `(lines,)`."""
 
     def read(self, values: Tensor) -> Tensor:
-        """What predicts each token: `(batch, length, k)` to `(lines, width, k)`; of the first in a line, anything."""
+        """The predictions of each token: `(batch, length, k)` to `(lines, width, k)`; a line's first is arbitrary."""
         if self.rows is None or self.starts is None:
-            return values.roll(self.behind, 1) if self.behind else values
-        steps = torch.arange(self.lines.shape[1], device=values.device) - self.behind
+            return values.roll(self.shift, 1) if self.shift else values
+        steps = torch.arange(self.lines.shape[1], device=values.device) - self.shift
         return values[self.rows[:, None], (self.starts[:, None] + steps).clamp(0, values.shape[1] - 1)]
 
     def by_target(self, amounts: Tensor, batch: int, dtype: torch.dtype) -> Tensor:
@@ -56,93 +56,75 @@ class Numbers:
         return sums if self.rows is None else sums.new_zeros(batch).index_add(0, self.rows, sums)
 
 
-def find_numbers(targets: Tensor, ids: NumberIds, behind: int = 0, packed: bool | None = None) -> Numbers:
-    """Every number in targets `(batch, length)` that is there from its open to its close marker.
+def find_numbers(targets: Tensor, ids: NumberIds, shift: int = 0, packed: bool | None = None) -> Numbers:
+    """Find every complete number in targets, from its open to its close marker.
 
-    One that was cut off, or holds labels that do not count, has no value to be compared with; one with an exponent is
-    left to cross-entropy, since a digit there is worth another power of ten.
+    A number that was cut off or contains ignored labels has no value to compare with. One with an exponent is left to
+    cross-entropy, since changing a digit of the exponent changes all places.
 
     Args:
         targets: `(batch, length)`.
-        ids: From `tokenization.number_ids`.
-        behind: How many positions before what they predict predictions stand.
-        packed: Whether each number gets a line. To ask an accelerator how many there are would wait for all it has yet
-            to do, so None packs only where that is no loss.
+        ids: From `tokenizer.number_ids`.
+        shift: How many positions a prediction comes before the token it predicts.
+        packed: Whether each number gets its own line. Counting the numbers makes the program wait for an accelerator,
+            so None packs on a CPU and for long targets only.
     """
     length = targets.shape[1]
     if packed is None:
         packed = targets.device.type == "cpu" or length > _SHORT
     if not packed:
-        return Numbers(targets, *_read_lines(targets, ids), behind)
+        tokens = read_tokens(targets, ids)
+        return Numbers(targets, tokens, *_find_members(tokens), shift)
     rows, starts = (targets == ids.open).nonzero(as_tuple=True)
     at = starts[:, None] + torch.arange(min(LONGEST + 2, length), device=targets.device)
     lines = torch.where(at < length, targets[rows[:, None], at.clamp(max=length - 1)], OUTSIDE)
-    marks, right, members, valid = _read_lines(lines, ids)
+    tokens = read_tokens(lines, ids)
+    members, valid = _find_members(tokens)
     kept = valid[:, 0]
     members = members[kept, :1]
     width = int(members.sum(2).max()) + 1 if len(members) else 1
-    members, lines = members[..., :width], lines[kept, :width]
-    lines[:, 1:][members[:, 0, 1:] == 0] = OUTSIDE
-    marks, right = marks[kept, :width], right[kept, :width]
-    return Numbers(lines, marks, right, members, valid[kept, :1], behind, rows[kept], starts[kept])
+    tokens = Tokens(*(each[kept, :width] for each in vars(tokens).values()))
+    return Numbers(lines[kept, :width], tokens, members[..., :width], valid[kept, :1], shift, rows[kept], starts[kept])
 
 
-@cache
-def _table(ids: NumberIds) -> tuple[tuple[float, ...], ...]:
-    """By token: digit, point, its value, close, open, part of a number, and what makes a number whole.
-
-    The last adds up to more than 0 over tokens with a close and no more than `LONGEST` before it, none an exponent.
-    """
-    digits = [(1, 0, value, 0, 0, 1, -1) for value in range(10)]
-    symbols = [
-        (0, token == ids.point, 0, 0, 0, 1, -2 * LONGEST if token in ids.exponents else -1) for token in ids.symbols
-    ]
-    markers = [(0, 0, 0, 1, 0, 0, LONGEST + 1), (0, 0, 0, 0, 1, 0, 0)]
-    return tuple(tuple(map(float, row)) for row in (*digits, *symbols, *markers))
-
-
-def _read_lines(lines: Tensor, ids: NumberIds) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`marks`, `right`, `members` and `valid` of `Numbers`, with room for a number at every position."""
-    known = constant(torch.tensor, (*ids.digits, *ids.symbols, ids.close, ids.open), lines.device)
-    found = lines.unsqueeze(-1) == known
-    marks = found.float() @ constant(torch.tensor, _table(ids), lines.device)
-    _, _, _, close, opens, part, _ = marks.unbind(-1)
-    stops = (part == 0).cumsum(1)
-    # From an open marker on, as long as no other token that is no part of a number has come before.
-    members = (stops.unsqueeze(2) == (stops - close).unsqueeze(1)) * opens.unsqueeze(2) * (part + close).unsqueeze(1)
-    counts = members @ marks
-    valid = torch.minimum(counts[..., 0], counts[..., -1]) > 0
-    return marks, found[..., : CHOICES - 1], members * valid.unsqueeze(2), valid
+def _find_members(tokens: Tokens) -> tuple[Tensor, Tensor]:
+    """`members` and `valid` of `Numbers`, with a number for every position."""
+    opens = constant(torch.arange, tokens.start.shape[1], tokens.start.device).unsqueeze(1)
+    members = (tokens.start.unsqueeze(1) == opens) * tokens.member.unsqueeze(1).float()
+    counts = members @ tokens.kinds
+    whole = counts @ constant(torch.tensor, _WHOLE, counts.device)
+    valid = torch.minimum(counts[..., 0], whole) > 0
+    return members * valid.unsqueeze(2), valid
 
 
 @dataclass(frozen=True)
 class Variants:
-    """What each number would be with one token another."""
+    """Every number with one token changed."""
 
     digits: Digits
-    """Of every variant: `(lines * width * CHOICES, width)`, each folded into one slot."""
+    """The digits of every variant: `(lines * width * CHOICES, width)`, with one slot each."""
     gold: Tensor
-    """At which position the last choice leaves the token's number as it is: `(lines, width)`."""
+    """The position of each token's close marker, whose last choice is the number itself: `(lines, width)`."""
     together: Tensor
-    """1 where two tokens belong to one number: `(lines, width, width)`."""
+    """1 if two tokens belong to the same number: `(lines, width, width)`."""
     same_length: Tensor
-    """Where one digit stands for another, the rest of the number as it is: `(lines, width, CHOICES)`."""
+    """Whether a choice replaces a digit by a digit: `(lines, width, CHOICES)`."""
 
 
 def make_variants(numbers: Numbers, decimals: str) -> Variants:
-    """Every number with every choice at every position.
+    """Make every number with every choice at every position.
 
-    A digit for a digit leaves the rest of the number as it is. Anything else ends the number before that position, and
-    a digit where the point, a separator or the close marker should stand carries on what was written so far.
+    Replacing a digit by a digit keeps the rest of the number. A digit in place of the point, a separator or the close
+    marker is appended to the digits before it, and any other choice ends the number before its position.
     """
-    digit, _, values, close, *_ = numbers.marks.unbind(-1)
+    digit, values, close = (numbers.tokens.kind(name) for name in ("digit", "value", "close"))
     is_digit, device, width = digit > 0, digit.device, digit.shape[1]
     here = constant(torch.eye, width, device, torch.bool)
     together = numbers.members.mT @ numbers.members
     before = together.tril(-1)
-    rank, points = (before @ numbers.marks[..., :2]).unbind(-1)
+    rank, points = (before @ numbers.tokens.kinds[..., :2]).unbind(-1)
     whole = (points == 0).float() if decimals == "places" else torch.ones_like(points)
-    # All ten digits leave the same of a number, and so does what ends it: two kinds of choice, `(.., width, 2, width)`.
+    # The choices keep digits in two ways only: with a digit here, and with the number ended: `(.., width, 2, width)`.
     ended = before * digit.unsqueeze(1)
     written = torch.where(is_digit.unsqueeze(-1), together * digit.unsqueeze(1), ended + here)
     kept = torch.stack([written, ended], 2)

@@ -1,9 +1,7 @@
-"""The auxiliary loss inside the trainers people already use: what `compute_loss_func` alone does not reach."""
+"""The auxiliary loss in trainers that `compute_loss_func` alone does not support, and in their logs."""
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
 from transformers import TrainerCallback, TrainerState
 
 from placevalue.loss.aggregation_loss import AggregationLoss
@@ -13,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class AggregationLossMixin:
-    """Put before a Trainer class whose own `compute_loss` would get in the way, such as TRL's SFTTrainer.
+    """A mixin for Trainer classes that override `compute_loss`, such as TRL's SFTTrainer.
 
-    One forward pass, and gradients divided as Trainer divides them. An encoder-decoder model is fed its labels also
-    where the collator does not prepare them.
+    It runs one forward pass and divides as Trainer does. For an encoder-decoder model it prepares `decoder_input_ids`
+    if the collator did not.
 
     Example:
         >>> class NumberSFTTrainer(AggregationLossMixin, SFTTrainer): ...  # doctest: +SKIP
@@ -29,13 +27,9 @@ class AggregationLossMixin:
         log_parts(self, aggregation_loss)  # type: ignore[arg-type]
 
     def compute_loss(
-        self,
-        model: torch.nn.Module,
-        inputs: dict[str, Any],
-        return_outputs: bool = False,
-        num_items_in_batch: Tensor | int | None = None,
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """As `Trainer` computes it, past whatever the class behind does."""
+        """Compute the loss as `Trainer` does, ignoring overrides."""
         from transformers import Trainer
 
         base: Any = self.compute_loss_func.model
@@ -46,17 +40,17 @@ class AggregationLossMixin:
 
 
 def log_parts(trainer: "Trainer", loss: AggregationLoss) -> None:
-    """Have a Trainer log the loss's named parts, `ce`, `aux` and `numbers`, wherever it logs the loss.
+    """Let a Trainer log `ce`, `aux` and `numbers` along with the loss.
 
     Example:
         >>> log_parts(trainer, trainer.compute_loss_func)  # doctest: +SKIP
     """
-    # Before the callbacks that report, which take the logs as they find them.
+    # Before the callbacks that report, so that they see the parts.
     trainer.callback_handler.callbacks.insert(0, _Parts(loss))
 
 
 class _Parts(TrainerCallback):
-    """Adds the means since the last log."""
+    """Adds the means since the last log to the training logs."""
 
     def __init__(self, loss: AggregationLoss) -> None:
         self.loss = loss
@@ -64,7 +58,6 @@ class _Parts(TrainerCallback):
     def on_log(  # type: ignore[override]
         self, _args: Any, state: TrainerState, _control: Any, logs: dict[str, float] | None = None, **_: Any
     ) -> None:
-        """Add them to the training logs, summed over all processes."""
         if logs is None or "loss" not in logs or not self.loss.totals:
             return
         parts = self.loss.take_means()

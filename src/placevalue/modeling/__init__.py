@@ -1,1 +1,1 @@
-"""Models that read numbers: the hooks, attaching and detaching, PEFT, saving and loading."""
+"""Models that read numbers."""

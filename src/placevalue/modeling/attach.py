@@ -1,12 +1,11 @@
-"""Attaching: every [AGG] embedding becomes its number's aggregate, in any Hugging Face model.
+"""Attach a number tokenizer to any Hugging Face model: the embedding of [AGG] becomes its number's aggregate.
 
 Hooks on the embedding compute the aggregate from the model's own digit embeddings in every forward pass, so gradients
-reach them (`folding` has the hooks). No module is added or renamed: state dicts, checkpoints and `generate` stay what
-they were.
+reach them. No module is added or renamed, so state dicts, checkpoints and `generate` work as before.
 """
 
 import logging
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -24,28 +23,51 @@ from placevalue.modeling.peft_support import (
     weights,
 )
 from placevalue.numbers.aggregation import AGGREGATIONS, Aggregation, find_aggregation
-from placevalue.numbers.config import Decimals, Markers, NumberConfig
+from placevalue.numbers.config import AttachedConfig, Decimals, Markers, NumberConfig
 from placevalue.tokenizer.tokenizer import SETTINGS, check_unchanged, number_ids, number_layout, probe_ids
 
 logger = logging.getLogger(__name__)
 _STATE = "_placevalue"  # the attribute of an attached model
-_SEED = 0  # new rows are the same wherever a vocabulary is grown
-_LENGTH_FIRST = {"xlnet"}  # embed (length, batch)
-_SPREAD: dict[str, float] = {"drawn": 1.0, "mean": 0.1}  # of new rows about the embeddings' mean, in units of theirs
+_SEED = 0  # of new rows, so that they are the same everywhere
+_LENGTH_FIRST = {"xlnet"}  # models that embed (length, batch)
+_SPREAD: dict[str, float] = {"drawn": 1.0, "mean": 0.1}  # of new rows, relative to the spread of the embeddings
 
 
 @dataclass
 class _Attachment:
-    """What `detach` needs to put a model back."""
+    """What `detach` needs to restore a model and its tokenizer."""
 
     vocabulary: int
     """Rows of the embedding before it grew."""
     grown: int
-    """Rows after."""
+    """Rows after it grew."""
     setting: dict[str, Any] | None
-    """The model config's own entry before, if it had one."""
-    rows: list[tuple[list[int], Tensor]]
+    """The entry that the model's config had before."""
+    aggregation: str | Aggregation | None
+    """What [AGG] holds."""
+    tokenizer: dict[str, Any]
+    """The tokenizer's own settings; a copy of the model has a copy of them."""
+    noted: dict[str, Any]
+    """What `attach` wrote there, for `encode_pairs` and for folders without a model's config."""
+    replaced: dict[str, Any] = field(default_factory=dict)
+    """What `attach` replaced there."""
+    rows: list[tuple[list[int], Tensor]] = field(default_factory=list)
     """For each matrix, the marker rows that existed before they were set."""
+
+    def note(self) -> None:
+        """Tell the tokenizer which model it is attached to."""
+        kind = self.tokenizer.get("encoder_decoder")
+        if kind is not None and kind != self.noted["encoder_decoder"]:
+            logger.warning("the tokenizer was attached to another kind of model: encode_pairs now encodes for this one")
+        self.replaced = {name: self.tokenizer[name] for name in self.noted if name in self.tokenizer}
+        self.tokenizer |= self.noted
+
+    def forget(self) -> None:
+        """Undo `note`, unless another model was attached since."""
+        if self.noted.items() <= self.tokenizer.items():
+            for name in self.noted:
+                del self.tokenizer[name]
+            self.tokenizer |= self.replaced
 
 
 def attach(
@@ -57,17 +79,18 @@ def attach(
 ) -> nn.Module:
     """Prepare a model for a number tokenizer, in place; `detach` undoes it.
 
-    The vocabulary is grown where it must be, the markers get rows, the settings are written into the model's config,
-    and where the layout has [AGG] its embedding becomes the number's aggregate. A checkpoint that was attached before
-    keeps its rows. The tokenizer notes which kind of model it serves, for `encode_pairs`.
+    This grows the vocabulary if necessary, initialises the markers' rows, writes the settings into the model's config
+    and, if the layout has [AGG], replaces its embedding by the number's aggregate. A checkpoint that was attached
+    before keeps its rows. The tokenizer stores which kind of model it is attached to, for `encode_pairs`.
 
     Args:
         model: A Hugging Face model, or a PEFT model around one; changed in place.
         tokenizer: From `number_tokenizer`.
-        aggregation: A name in `AGGREGATIONS` or a function; None takes what the model's config says, else `weighted`.
-        decimals: `places` or `ignore`; None takes what the model's config says, else `places`.
-        markers: How the markers' rows start: `drawn` as the embeddings lie, or `mean`, near their mean, from where
-            models with large embeddings, T5's above all, learn them slowly. [PAUSE] is always drawn, as in the paper.
+        aggregation: A name in `AGGREGATIONS` or a function; None takes what the model's own config records, else what
+            the tokenizer's `NumberConfig` says, else `weighted`.
+        decimals: `places` or `ignore`; None is found likewise, else `places`.
+        markers: How the markers' rows start: `drawn` from the distribution of the embeddings, or near their `mean`,
+            from where models with large embeddings, such as T5, learn slowly. [PAUSE] is always drawn, as in the paper.
 
     Returns:
         The model.
@@ -80,37 +103,45 @@ def attach(
         raise AttachError(f"this {type(base).__name__} is attached already: call detach(model) first")
     if base.config.model_type in _LENGTH_FIRST:
         raise AttachError(
-            f"{type(base).__name__} embeds its ids with the batch last, so that numbers cannot be read off them: "
-            "expected a model that embeds (batch, length)"
+            f"{type(base).__name__} embeds ids with the batch last, where numbers cannot be found: expected a model "
+            "that embeds (batch, length). Choose another model"
         )
     if markers not in _SPREAD:
         raise ConfigError(f"markers={markers!r}: expected one of {', '.join(_SPREAD)}")
     recorded = recorded_config(base)
     config = _configured(tokenizer, recorded, aggregation, decimals)
     refuse_adapter_faults(base)
-    before = _vocabulary(base)
+    vocabulary = _vocabulary(base)
     with separate_head(base):
         _grow(base, len(tokenizer))
-    state = _Attachment(before, _vocabulary(base), getattr(base.config, SETTINGS, None), [])
+    aggregation, two_part = aggregation or config.aggregation, bool(base.config.is_encoder_decoder)
+    state = _Attachment(
+        vocabulary,
+        grown=_vocabulary(base),
+        setting=getattr(base.config, SETTINGS, None),
+        aggregation=aggregation,
+        tokenizer=tokenizer.init_kwargs[SETTINGS],
+        noted={"encoder_decoder": two_part, "aggregation": config.aggregation, "decimals": config.decimals},
+    )
     if recorded is None:
         _set_rows(base, config, state, _SPREAD[markers])
     base.register_forward_pre_hook(Guard())
-    if config.aggregation is not None:
-        fold = Fold(config, config.aggregation if aggregation is None else aggregation)
+    if aggregation is not None:
+        fold = Fold(config, aggregation)
         for owner, name in readers(base):
             owner.register_forward_pre_hook(Keep(name, fold))
             hang(getattr(owner, name), fold)
     setattr(base, _STATE, state)
-    setattr(base.config, SETTINGS, config.to_dict())
-    note_model(tokenizer, config, bool(base.config.is_encoder_decoder))
+    setattr(base.config, SETTINGS, asdict(config))
+    state.note()
     return model
 
 
 def detach(model: nn.Module) -> nn.Module:
-    """Undo `attach`: the hooks go, and so do the rows that the vocabulary was grown by, unless it has grown since.
+    """Undo `attach`: remove the hooks and the rows that were added, unless the vocabulary has grown since.
 
-    Marker rows inside a vocabulary larger than the tokenizer's get their old values back, unless the model came from
-    a checkpoint, which holds only the new ones.
+    Marker rows that existed before get their old values back, unless the model was loaded from an attached checkpoint,
+    which has only the new ones. The tokenizer forgets the model.
     """
     base = base_model(model)
     if not is_attached(model):
@@ -119,7 +150,7 @@ def detach(model: nn.Module) -> nn.Module:
     shrinks = _vocabulary(base) == state.grown > state.vocabulary
     if shrinks and is_adapter(base.get_input_embeddings()):
         raise AttachError(
-            "an adapter holds the embedding whose added rows would go: call merge_and_unload() or unload() first"
+            "an adapter wraps the embedding whose added rows must be removed: call merge_and_unload() or unload() first"
         )
     for module in model.modules():
         for hooks in (module._forward_hooks, module._forward_pre_hooks):
@@ -128,13 +159,13 @@ def detach(model: nn.Module) -> nn.Module:
                 module._forward_hooks_with_kwargs.pop(key, None)
                 module._forward_pre_hooks_with_kwargs.pop(key, None)
     delattr(base, _STATE)
+    state.forget()
     _write_rows(base, state.rows)
     if shrinks:
         with separate_head(base):
             base.resize_token_embeddings(state.vocabulary, mean_resizing=False)
-    if state.setting is None:
-        delattr(base.config, SETTINGS)
-    else:
+    delattr(base.config, SETTINGS)
+    if state.setting is not None:
         setattr(base.config, SETTINGS, state.setting)
     return model
 
@@ -144,25 +175,30 @@ def is_attached(model: nn.Module) -> bool:
     return hasattr(base_model(model), _STATE)
 
 
+def attached_aggregation(model: PreTrainedModel) -> str | Aggregation | None:
+    """What [AGG] holds in an attached model; None if it has no [AGG]."""
+    return getattr(model, _STATE).aggregation
+
+
 def check_attached(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Refuse a model that does not fit the number tokenizer it is used with."""
+    """Raise an error if a model is not attached to this number tokenizer."""
     base, layout = base_model(model), number_layout(tokenizer)
     refuse_adapter_faults(base)
     if not is_attached(model):
         raise AttachError(
             f"the tokenizer writes numbers with token={layout.token!r}, but this {type(base).__name__} is not "
-            "attached and would read its markers as rows that mean nothing: call attach(model, tokenizer) first"
+            "attached, so the markers would mean nothing to it: call attach(model, tokenizer) first"
         )
     recorded = recorded_config(base)
     if recorded is not None and (recorded.layout, recorded.ids) != (layout, number_ids(tokenizer)):
         raise AttachError(
             f"this {type(base).__name__} is attached for {recorded.layout}, the tokenizer writes {layout}: "
-            "give the tokenizer it was attached with, or detach(model) and attach it anew"
+            "use the tokenizer it was attached with, or call detach(model) and attach it again"
         )
 
 
 class RequireAttached(TrainerCallback):
-    """Stops a Trainer before its first step where the model is not attached for the tokenizer it is trained with.
+    """Stops a Trainer before its first step if the model is not attached to the tokenizer.
 
     Example:
         >>> Trainer(model, arguments, train_dataset=data, callbacks=[RequireAttached(tokenizer)])  # doctest: +SKIP
@@ -172,7 +208,7 @@ class RequireAttached(TrainerCallback):
         self.tokenizer = tokenizer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-        """Check once, before anything is trained."""
+        """Check before the first step."""
         check_attached(kwargs["model"], self.tokenizer)
 
 
@@ -184,65 +220,52 @@ def base_model(model: Any) -> PreTrainedModel:
             inner = model.get_base_model()
         if inner is None:
             raise AttachError(
-                f"{type(model).__name__} is no Hugging Face model: expected a PreTrainedModel, or PEFT or DDP around it"
+                f"{type(model).__name__} is not a Hugging Face model: pass a PreTrainedModel, or PEFT or DDP around one"
             )
         model = inner
     return model
 
 
-def recorded_config(model: PreTrainedModel) -> NumberConfig | None:
-    """The settings in a model's own config, if it has been attached before it was saved."""
+def recorded_config(model: PreTrainedModel) -> AttachedConfig | None:
+    """The settings in a model's config, if it is or was attached."""
     values = getattr(model.config, SETTINGS, None)
-    return None if values is None else NumberConfig.from_dict(values)
-
-
-def note_model(tokenizer: PreTrainedTokenizerBase, config: NumberConfig, encoder_decoder: bool) -> None:
-    """Note on the tokenizer what the model it serves is like, so that folders without a model's config know it."""
-    noted = {"encoder_decoder": encoder_decoder, "aggregation": config.aggregation, "decimals": config.decimals}
-    known = tokenizer.init_kwargs[SETTINGS].get("encoder_decoder")
-    if known is not None and known != encoder_decoder:
-        logger.warning("the tokenizer served another kind of model before: encode_pairs now writes for this one")
-    tokenizer.init_kwargs[SETTINGS] = tokenizer.init_kwargs[SETTINGS] | noted
+    return None if values is None else AttachedConfig.from_dict(values)
 
 
 def _configured(
     tokenizer: PreTrainedTokenizerBase,
-    recorded: NumberConfig | None,
+    recorded: AttachedConfig | None,
     aggregation: str | Aggregation | None,
     decimals: Decimals | None,
-) -> NumberConfig:
-    """The settings for a model: what was asked for, else what its config records, else the defaults."""
+) -> AttachedConfig:
+    """The settings for a model: the arguments, its own config, the tokenizer's or the defaults, in this order."""
     layout, ids = number_layout(tokenizer), number_ids(tokenizer)
     check_unchanged(tokenizer)
     if recorded is not None and (recorded.layout, recorded.ids, recorded.probe) != (layout, ids, probe_ids(tokenizer)):
         raise AttachError(
             f"this checkpoint was made for a tokenizer with {recorded.layout} and {recorded.ids}, the one given has "
-            f"{layout} and {ids}: give the tokenizer saved with it, or del model.config.{SETTINGS} to start anew"
+            f"{layout} and {ids}: use the tokenizer saved with it, or del model.config.{SETTINGS} to start again"
         )
-    if aggregation is not None and layout.token != "agg":
-        raise ConfigError(
-            f"an aggregation was given, but the tokenizer's layout, token={layout.token!r}, has no [AGG] to hold it: "
-            "make the tokenizer with token='agg', or leave the aggregation out"
-        )
+    known = asdict(recorded) if recorded else tokenizer.init_kwargs[SETTINGS].get("attach", {})
     if aggregation is None:
-        aggregation = (recorded.aggregation if recorded else None) or "weighted"
-    name = aggregation if isinstance(aggregation, str) else _name_of(aggregation)
+        aggregation = known.get("aggregation") or ("weighted" if layout.token == "agg" else None)
+    name = _name_of(aggregation) if callable(aggregation) else aggregation
+    config = NumberConfig(**asdict(layout), aggregation=name, decimals=decimals or known.get("decimals", "places"))
     if isinstance(aggregation, str):
-        find_aggregation(name)
-    decimals = decimals or (recorded.decimals if recorded else "places")
-    return NumberConfig(layout, ids, probe_ids(tokenizer), name if layout.token == "agg" else None, decimals)
+        find_aggregation(aggregation)
+    return AttachedConfig(layout, ids, probe_ids(tokenizer), config.aggregation, config.decimals)
 
 
 def _name_of(function: Aggregation) -> str:
-    """The name to record for a function of one's own: its entry in `AGGREGATIONS`, else what it is called."""
+    """The name to record for a function: its name in `AGGREGATIONS`, else its own."""
     for name, known in AGGREGATIONS.items():
         if known is function:
             return name
     name = str(getattr(function, "__name__", "custom"))
     if name in AGGREGATIONS:
         raise ConfigError(
-            f"the function given is called {name!r}, as another aggregation is: rename it, or put it into "
-            "placevalue.AGGREGATIONS under a name of its own and give that name"
+            f"the function given is called {name!r}, as another aggregation is: rename it, or add it to "
+            "placevalue.AGGREGATIONS under a new name and pass that name"
         )
     return name
 
@@ -253,26 +276,24 @@ def _vocabulary(model: PreTrainedModel) -> int:
 
 
 def _grow(model: PreTrainedModel, size: int) -> None:
-    """Give the embedding at least `size` rows, and say so."""
+    """Grow the embedding to at least `size` rows, with a warning."""
     rows = _vocabulary(model)
     if model.get_input_embeddings().weight.is_meta:
-        raise AttachError(
-            "the model's weights are not loaded yet (they are on the meta device): load them, then attach"
-        )
+        raise AttachError("the model's weights are on the meta device, expected loaded weights: load them, then attach")
     if rows >= size:
         return
     if is_adapter(model.get_input_embeddings()):
         raise AttachError(
-            f"the vocabulary must grow from {rows} to {size} rows, but an adapter already holds the embedding: call "
+            f"the vocabulary must grow from {rows} to {size} rows, but an adapter already wraps the embedding: call "
             "attach(model, tokenizer) before get_peft_model, or model.resize_token_embeddings(len(tokenizer)) before it"
         )
-    with torch.random.fork_rng():  # a caller's random numbers stay what they were
+    with torch.random.fork_rng():  # keeps the caller's random numbers
         model.resize_token_embeddings(size, mean_resizing=False)
     logger.warning("grew the vocabulary of %s from %d to %d rows for the markers", type(model).__name__, rows, size)
 
 
 def _matrices(model: PreTrainedModel) -> list[nn.Parameter]:
-    """Every distinct matrix with a row for each token: input and output embeddings, and PEFT's copies of them."""
+    """Every distinct matrix with a row for each token: input and output embeddings and PEFT's copies of them."""
     found: dict[int, nn.Parameter] = {}
     parts = [model.get_input_embeddings(), model.get_output_embeddings()]
     for part in parts + [getattr(owner, name) for owner, name in readers(model)]:
@@ -281,8 +302,8 @@ def _matrices(model: PreTrainedModel) -> list[nn.Parameter]:
     return [weight for weight in found.values() if weight.shape == shape]
 
 
-def _set_rows(model: PreTrainedModel, config: NumberConfig, state: _Attachment, share: float) -> None:
-    """Start the markers' rows from the mean and a share of the spread, [PAUSE] from all of it; keep what was there."""
+def _set_rows(model: PreTrainedModel, config: AttachedConfig, state: _Attachment, share: float) -> None:
+    """Set the markers' rows to the mean plus noise with a share of the spread ([PAUSE]: all of it); keep old rows."""
     markers = list(config.ids.markers.values())
     first = min(markers)
     generator = torch.Generator().manual_seed(_SEED)
@@ -299,7 +320,7 @@ def _set_rows(model: PreTrainedModel, config: NumberConfig, state: _Attachment, 
 
 
 def _write_rows(model: PreTrainedModel, rows: list[tuple[list[int], Tensor]]) -> None:
-    """Write rows into each matrix, and into the copies that PEFT's trainable tokens keep of single rows."""
+    """Write rows into each matrix and into PEFT's copies of single rows."""
     with torch.no_grad():
         for matrix, (indices, values) in zip(_matrices(model), rows, strict=False):
             if max(indices, default=0) >= len(matrix):

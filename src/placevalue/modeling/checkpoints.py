@@ -1,7 +1,7 @@
-"""Saving and loading an attached model with its tokenizer, from any folder that Trainer, PEFT or this module wrote.
+"""Save and load an attached model with its tokenizer, from folders that Trainer, PEFT or this module wrote.
 
-The settings are in the model's own `config.json`, so a plain `AutoModel` loads every folder; only `from_pretrained`
-here also attaches it, and checks that the tokenizer still is the one the model was trained with.
+The settings are in the model's `config.json`, so plain `AutoModel` loads every folder too; `from_pretrained` here also
+attaches the model and checks that the tokenizer is the one it was trained with.
 """
 
 import json
@@ -28,7 +28,7 @@ def save_pretrained(model: nn.Module, tokenizer: PreTrainedTokenizerBase, folder
     check_attached(model, tokenizer)
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
-        raise CheckpointError(f"{folder} is a file: give the name of a folder to save into")
+        raise CheckpointError(f"{folder} is a file, expected a folder: choose another name")
     saver: Any = model if hasattr(model, "save_pretrained") else base_model(model)
     saver.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -40,12 +40,12 @@ def from_pretrained(
     aggregation: Aggregation | None = None,
     **kwargs: Any,
 ) -> tuple[Any, PreTrainedTokenizerBase]:
-    """An attached model and its tokenizer, from what `save_pretrained`, Trainer or PEFT wrote.
+    """Load an attached model and its tokenizer from what `save_pretrained`, Trainer or PEFT wrote.
 
     Args:
         folder: A folder or hub name with an attached model, or a folder with an adapter of one.
-        tokenizer: Where the folder has none.
-        aggregation: Your own function, where the model was attached with one that is not in `AGGREGATIONS`.
+        tokenizer: If the folder has none.
+        aggregation: Your own function, if the model was attached with one that is not in `AGGREGATIONS`.
         **kwargs: For the model's own `from_pretrained`, such as `dtype` or `device_map`.
 
     Example:
@@ -58,29 +58,26 @@ def from_pretrained(
     model = load_model(str(folder), **kwargs)
     if recorded_config(model) is None:
         raise CheckpointError(
-            f"{folder} holds a {type(model).__name__} that was never attached, with a tokenizer that writes "
-            f"{number_layout(tokenizer)}: it was trained without its numbers. Call attach(model, tokenizer) first"
+            f"{folder} holds a {type(model).__name__} that was never attached to its tokenizer, which writes "
+            f"{number_layout(tokenizer)}: call attach(model, tokenizer) before training and saving"
         )
     return attach(model, tokenizer, aggregation), tokenizer
 
 
 def load_number_tokenizer(folder: str | PathLike[str]) -> PreTrainedTokenizerBase:
-    """The number tokenizer of a folder, with its pipeline as it was saved.
-
-    `AutoTokenizer` rebuilds some families' pipelines from their vocabulary alone (Qwen 2 among them); this does not.
-    """
+    """Load a number tokenizer with its pipeline, which `AutoTokenizer` drops for some families, such as Qwen 2."""
     if Path(folder).is_dir() and not (Path(folder) / "tokenizer.json").is_file():
         if list(Path(folder).glob("checkpoint-*")):
-            raise CheckpointError(f"{folder} holds checkpoints: name one of them, such as {folder}/checkpoint-N")
+            raise CheckpointError(f"{folder} holds several checkpoints: choose one, such as {folder}/checkpoint-N")
         raise CheckpointError(
             f"{folder} has no tokenizer.json: save it there with tokenizer.save_pretrained, pass "
-            "processing_class=tokenizer to Trainer, or give from_pretrained the tokenizer"
+            "processing_class=tokenizer to Trainer, or pass the tokenizer to from_pretrained"
         )
     tokenizer = load_tokenizer(folder, PreTrainedTokenizerFast)
     if not is_number_tokenizer(tokenizer):
         raise CheckpointError(
-            f"the tokenizer in {folder} is a plain {type(tokenizer).__name__} that does not write numbers: "
-            "save the one from number_tokenizer there"
+            f"the tokenizer in {folder} is a plain {type(tokenizer).__name__} that does not write numbers: expected "
+            "one from number_tokenizer. Save that one there"
         )
     check_unchanged(tokenizer)
     return tokenizer
@@ -89,12 +86,12 @@ def load_number_tokenizer(folder: str | PathLike[str]) -> PreTrainedTokenizerBas
 def _load_adapter(
     folder: Path, tokenizer: PreTrainedTokenizerBase, aggregation: Aggregation | None, **kwargs: Any
 ) -> Any:
-    """A PEFT adapter on its base model, which is attached as it was when the adapter was trained."""
+    """Load a PEFT adapter on its base model, attached as it was when the adapter was trained."""
     from peft import PeftModel
 
     base_name = json.loads((folder / "adapter_config.json").read_text()).get("base_model_name_or_path")
     if not base_name:
-        raise CheckpointError(f"{folder}/adapter_config.json does not name its base model")
+        raise CheckpointError(f"{folder}/adapter_config.json does not name its base model: set base_model_name_or_path")
     noted = tokenizer.init_kwargs[SETTINGS]
     if "aggregation" not in noted:
         raise CheckpointError(

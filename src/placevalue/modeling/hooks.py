@@ -1,7 +1,7 @@
-"""The hooks behind `attach`: what happens in a forward pass of an attached model.
+"""The hooks that `attach` registers: what happens in a forward pass of an attached model.
 
-`Extend` has the ten digits embedded along with the ids, `Fold` puts each number's aggregate where its [AGG] stands,
-`Keep` hangs the two on whatever replaces the embedding, and `Guard` refuses adapters that would train nothing.
+`Extend` embeds the ten digits along with the ids, `Fold` replaces each [AGG]'s embedding by its number's aggregate,
+`Keep` registers both on a module that replaces the embedding, and `Guard` refuses adapters that would train nothing.
 """
 
 from typing import Any
@@ -11,29 +11,29 @@ from torch import Tensor, nn
 
 from placevalue.modeling.peft_support import refuse_adapter_faults
 from placevalue.numbers.aggregation import Aggregation, find_aggregation
-from placevalue.numbers.config import NumberConfig
+from placevalue.numbers.config import AttachedConfig
 from placevalue.numbers.spans import constant, find_digits
 
 
 def _spare_rows(ids: Tensor) -> int:
-    """How many rows of ids `(batch, length)` the ten digits take; none where a row is too short for a number."""
+    """How many rows of ids `(batch, length)` the ten digits take; 0 if a row is too short for a number."""
     if ids.dim() != 2 or ids.shape[1] < 3:
         return 0  # as in every step of cached generation
     return -(-10 // ids.shape[1])
 
 
 class Extend:
-    """The forward pre-hook: has the ten digits embedded along with the ids, in spare rows below them.
+    """The forward pre-hook of an embedding: appends the ten digits to the ids, in spare rows.
 
-    So they get the module's own scaling and dtype, and a backward pass through one embedding call, not two, each of
-    which would make a gradient as large as the vocabulary.
+    So they get the module's own scaling and dtype. A second call of the embedding would make a second gradient as large
+    as the vocabulary.
     """
 
     def __init__(self, digits: tuple[int, ...]) -> None:
         self.digits = digits
 
     def __call__(self, _module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The module's arguments, with spare rows."""
+        """Return the module's arguments with spare rows."""
         name = next(iter(kwargs), "")
         ids = args[0] if args else kwargs[name]
         spare = _spare_rows(ids)
@@ -46,14 +46,14 @@ class Extend:
 
 
 class Fold:
-    """The forward hook: takes the spare rows off again and puts each number's aggregate where its [AGG] stands."""
+    """The forward hook of an embedding: removes the spare rows and replaces each [AGG] by its number's aggregate."""
 
-    def __init__(self, config: NumberConfig, aggregation: str | Aggregation) -> None:
+    def __init__(self, config: AttachedConfig, aggregation: str | Aggregation) -> None:
         self.config = config
         self.aggregation = aggregation
 
     def __call__(self, _module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> Tensor:
-        """The embeddings `(batch, length, dim)` of ids `(batch, length)`, with every [AGG] folded."""
+        """Return the embeddings `(batch, length, dim)` of ids `(batch, length)`."""
         ids = args[0] if args else next(iter(kwargs.values()))
         spare = _spare_rows(ids)
         if not spare:
@@ -62,12 +62,12 @@ class Fold:
         return self.fold(ids[:-spare], digits, output[:-spare])
 
     def fold(self, ids: Tensor, rows: Tensor, output: Tensor) -> Tensor:
-        """`output` with the aggregates of `rows`, the ten digit embeddings, at every [AGG] of `ids`."""
+        """Replace `output` at every [AGG] of `ids` by aggregates of `rows`, the ten digit embeddings."""
         numbers = self.config.ids
-        digits = find_digits(ids, numbers, self.config.decimals, to=numbers.agg)
         function = find_aggregation(self.aggregation) if isinstance(self.aggregation, str) else self.aggregation
         exact = rows if rows.dtype == torch.float64 else rows.float()
         with torch.autocast(output.device.type, enabled=False):
+            digits = find_digits(ids, numbers, self.config.decimals, at_agg=True)
             aggregates = function(digits, exact)
         slots = torch.where(digits.mask, digits.numbers, 0)
         found = torch.zeros_like(slots).scatter_add(1, slots, digits.mask.long()) > 0
@@ -76,7 +76,7 @@ class Fold:
 
 
 def hang(embedding: nn.Module, fold: Fold) -> None:
-    """Hang both hooks on an embedding, unless they are there: two names may be one module."""
+    """Register both hooks on an embedding, unless it has them: two names may be the same module."""
     if any(isinstance(hook, Fold) for hook in embedding._forward_hooks.values()):
         return
     embedding.register_forward_pre_hook(Extend(fold.config.ids.digits), with_kwargs=True)
@@ -84,25 +84,25 @@ def hang(embedding: nn.Module, fold: Fold) -> None:
 
 
 class Keep:
-    """A forward pre-hook on an embedding's owner: `resize_token_embeddings` and PEFT put another module there."""
+    """A forward pre-hook of the embedding's parent: `resize_token_embeddings` and PEFT replace the embedding."""
 
     def __init__(self, name: str, fold: Fold) -> None:
         self.name = name
         self.fold = fold
 
     def __call__(self, owner: nn.Module, _args: tuple[Any, ...]) -> None:
-        """Hang the fold on whatever embeds ids now."""
+        """Register the hooks on the module that now embeds ids."""
         hang(getattr(owner, self.name), self.fold)
 
 
 class Guard:
-    """A forward pre-hook on the model: an adapter that was put on after `attach` may train nothing."""
+    """A forward pre-hook of the model: an adapter that was added after `attach` may train nothing."""
 
     def __init__(self) -> None:
         self.checked: tuple[int, int] | None = None
 
     def __call__(self, model: Any, _args: tuple[Any, ...]) -> None:
-        """Refuse such adapters before they are trained; look again only where an embedding has been replaced."""
+        """Raise an error for such adapters; check again only after an embedding was replaced."""
         if not model.training or torch.compiler.is_compiling():
             return
         reader = model.get_encoder() if model.config.is_encoder_decoder else model
@@ -113,4 +113,4 @@ class Guard:
 
 
 HOOKS = Extend | Fold | Keep | Guard
-"""Every kind of hook there is, for `isinstance`."""
+"""All hooks, for `isinstance`."""

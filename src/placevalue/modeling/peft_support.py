@@ -1,6 +1,6 @@
-"""PEFT and tied embeddings: which matrices a model reads and writes, and which adapters reach them.
+"""PEFT and tied embeddings: which matrices a model reads and writes, and which adapters train them.
 
-Nothing here imports PEFT; its wrappers are known by where their classes come from.
+Nothing here imports PEFT; its wrappers are recognised by the module of their class.
 """
 
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def trainable_tokens(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase"
 ) -> list[int] | dict[str, list[int]]:
-    """What PEFT's `trainable_token_indices` must be for the markers of an attached model to be trained with it.
+    """The `trainable_token_indices` with which PEFT trains the markers of an attached model.
 
-    A list where input and output embeddings are one matrix; where they are two, each is named, since PEFT would else
-    train the markers in the input alone.
+    A list if input and output embeddings are one matrix. If they are two, both are named, since PEFT would otherwise
+    train the markers in the input only.
 
     Example:
         >>> LoraConfig(trainable_token_indices=trainable_tokens(model, tokenizer))  # doctest: +SKIP
@@ -36,10 +36,10 @@ def trainable_tokens(
 
 @contextmanager
 def separate_head(model: "PreTrainedModel") -> Iterator[None]:
-    """Let a vocabulary be resized without tying, and so losing, an output matrix that is a checkpoint's own.
+    """Allow resizing a vocabulary without tying, and so losing, a separate output matrix.
 
-    T5's config says that input and output are tied even where a checkpoint holds two matrices (FLAN-T5 does). After
-    this the model's own list of tied weights says what is true, which saving, loading and PEFT go by.
+    T5's config says that input and output are tied even for checkpoints with two matrices, such as FLAN-T5. This also
+    corrects the model's list of tied weights, which saving, loading and PEFT use.
     """
     said = getattr(model.config, "tie_word_embeddings", False)
     if said and not is_tied(model):
@@ -62,7 +62,7 @@ def is_adapter(module: nn.Module) -> bool:
 
 
 def is_tied(model: "PreTrainedModel") -> bool:
-    """Whether input and output embeddings are one matrix, whatever the config says."""
+    """Whether input and output embeddings really are one matrix."""
     output = model.get_output_embeddings()
     if output is None:
         return True
@@ -70,15 +70,15 @@ def is_tied(model: "PreTrainedModel") -> bool:
 
 
 def weights(part: nn.Module) -> dict[int, nn.Parameter]:
-    """Every weight matrix in an embedding or head, by its address; PEFT's wrappers hold several."""
+    """Every weight matrix in an embedding or head by its address; PEFT's wrappers have several."""
     found = (getattr(module, "weight", None) for module in part.modules())
     return {weight.data_ptr(): weight for weight in found if isinstance(weight, nn.Parameter)}
 
 
 def readers(model: "PreTrainedModel") -> list[tuple[nn.Module, str]]:
-    """Every embedding that holds the input matrix, as its owner and its name there.
+    """Every embedding with the input matrix, as its parent module and its name there.
 
-    T5 and BART have three: `shared`, and one each in encoder and decoder, which are the ones that are called.
+    T5 and BART have three: `shared`, which is never called, and one each in encoder and decoder.
     """
     matrix = weights(model.get_input_embeddings()).keys()
     head = model.get_output_embeddings()
@@ -93,32 +93,31 @@ def readers(model: "PreTrainedModel") -> list[tuple[nn.Module, str]]:
 
 
 def refuse_adapter_faults(model: "PreTrainedModel") -> None:
-    """Refuse PEFT configurations that silently train nothing, or the wrong rows."""
+    """Raise an error for PEFT configurations that silently train nothing or the wrong rows."""
     reading = [getattr(owner, name) for owner, name in readers(model)]
     advice = "use LoraConfig(trainable_token_indices=placevalue.trainable_tokens(model, tokenizer)) instead"
     if is_adapter(model.get_input_embeddings()) and not all(map(is_adapter, reading)):
         raise AttachError(
             f"the adapter wraps an embedding of {type(model).__name__} that its forward pass never reads (on T5 and "
-            "BART, modules_to_save=['shared'] or target_modules=['shared']), so nothing would be trained there: "
-            + advice
+            f"BART, modules_to_save=['shared'] or target_modules=['shared']), so it would train nothing: {advice}"
         )
     rows = [part.token_adapter for part in reading if hasattr(part, "token_adapter")]
     if len({id(part.trainable_tokens_delta) for part in rows}) > 1:
         raise AttachError(
-            f"the adapter keeps several copies of the same rows of {type(model).__name__}, of which merging would keep "
-            f"one (on T5 and BART, trainable_token_indices={{'embed_tokens': ...}}): {advice}"
+            f"the adapter has several copies of the same rows of {type(model).__name__}, of which merging keeps one "
+            f"(on T5 and BART, trainable_token_indices={{'embed_tokens': ...}}): {advice}"
         )
     head = getattr(model.get_output_embeddings(), "token_adapter", None)
     if head is not None and head.tied_adapter is not None and not is_tied(model):
         raise AttachError(
-            f"this {type(model).__name__} has an output matrix of its own, but the adapter writes the markers' input "
-            "rows into it, since the config says they are tied: call attach(model, tokenizer) before get_peft_model, "
-            "which sets that right, or leave trainable_token_indices out"
+            f"this {type(model).__name__} has a separate output matrix, but the adapter writes the markers' input rows "
+            "into it, since the config says that they are tied: call attach(model, tokenizer) before get_peft_model, "
+            "which corrects that, or leave out trainable_token_indices"
         )
 
 
 def copy_rows_to_adapters(model: nn.Module) -> None:
-    """Bring the single rows that PEFT's trainable tokens keep in line with the matrices under them."""
+    """Copy rows from the matrices to PEFT's trainable tokens, which keep copies of them."""
     module: Any
     for module in model.modules():
         for adapter, indices in getattr(module, "token_indices", {}).items():

@@ -1,1 +1,1 @@
-"""What a number is: numerals in text, digits in ids, and the vectors they are folded into."""
+"""Numbers in text, in ids and as vectors."""

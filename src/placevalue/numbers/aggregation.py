@@ -1,11 +1,11 @@
-"""From digits to one vector: pure functions of `Digits` and the ten digit embeddings.
+"""Aggregations: functions that turn a number's digits into one vector.
 
 Each takes `(digits, embeddings)`, with embeddings `(10, dim)`, and returns `(rows, slots, dim)`: one vector for every
-slot, zero where no number is. Put a function of your own into `AGGREGATIONS` and its name works everywhere.
+slot, zero if the slot has no number. Add your own function to `AGGREGATIONS` to use it by name everywhere.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, update_wrapper
 
 import torch
 from torch import Tensor
@@ -16,42 +16,41 @@ from placevalue.numbers.spans import Digits, constant
 Aggregation = Callable[[Digits, Tensor], Tensor]
 
 MAX_DIGITS = 12
-"""Weights follow Equation 1 up to this many places before the point, and saturate beyond.
+"""Weights follow Equation 1 up to this many digits before the point, and saturate beyond.
 
-The largest for which FLAN-T5's digit embeddings, whose entries reach 52, cannot leave float16's range.
+12 is the most for which FLAN-T5's digit embeddings, whose entries reach 52, stay within float16's range.
 """
 FALL = 20.0
-"""How much less each place of `interpolated` counts than the one before it."""
+"""How many times less each place of `interpolated` counts than the one before it."""
 EASE = 0.3
-"""How much faster than evenly `interpolated` leaves each digit on its way to the next: the path turns sharply at the
-digits, so numbers that stand close before and behind one would else fold onto each other."""
-
+"""How much faster than evenly `interpolated` leaves each digit: the path turns sharply there, so numbers just below
+and just above a digit would otherwise be too close."""
 
 _FACTORS = tuple(
     tuple(3 * (rank + 1) * (rank + 2) / (n * (n + 1) * (n + 2)) for rank in range(MAX_DIGITS))
     for n in range(1, MAX_DIGITS + 1)
 )
-"""Equation 1 without its powers of two, by the number of digits and by place."""
+"""Equation 1 without its powers of two, by number of digits and place."""
 
 
 def place_weights(n: int) -> Tensor:
     """The paper's weights for an integer of n digits, leading digit first, in float64.
 
     Up to `MAX_DIGITS` this is Equation 1, w_i = 2^(n-i) * 3(n+1-i)(n+2-i) / (n(n+1)(n+2)). Beyond, the leading
-    digits keep the weights of a number of `MAX_DIGITS` digits and each further digit halves, as behind a point.
+    digits keep the weights of a number with `MAX_DIGITS` digits, and each further digit counts half the one before.
 
     Example:
         >>> place_weights(3).tolist()
         [2.4, 0.6, 0.1]
     """
     if n < 1:
-        raise ConfigError(f"place_weights({n}): expected at least 1 digit")
+        raise ConfigError(f"place_weights({n}): expected at least 1 digit. Pass the number of digits")
     places = torch.arange(n - 1, -1, -1)
     return _equation_one(places, torch.full_like(places, n), torch.float64)
 
 
 def _equation_one(places: Tensor, leading: Tensor, dtype: torch.dtype) -> Tensor:
-    """Equation 1 by place, carried on below the units: each place behind the point counts half the one before."""
+    """Equation 1 by place; each place after the point counts half the one before it."""
     place = places - (leading - MAX_DIGITS).clamp(min=0)
     factors = constant(torch.tensor, _FACTORS, place.device, dtype)
     factor = factors[leading.clamp(1, MAX_DIGITS) - 1, place.clamp(0, MAX_DIGITS - 1)]
@@ -59,12 +58,12 @@ def _equation_one(places: Tensor, leading: Tensor, dtype: torch.dtype) -> Tensor
 
 
 def digit_weights(digits: Digits, dtype: torch.dtype = torch.float32) -> Tensor:
-    """What `weighted` gives each digit: `(rows, length)`."""
+    """The weight of each digit in `weighted`: `(rows, length)`."""
     return _equation_one(digits.places, digits.leading, dtype)
 
 
 def weighted(digits: Digits, embeddings: Tensor) -> Tensor:
-    """The paper's Equation 1, with places behind the point."""
+    """The paper's Equation 1, extended to places after the point."""
     return digits.fold(digit_weights(digits, embeddings.dtype), embeddings)
 
 
@@ -83,8 +82,7 @@ def max_(digits: Digits, embeddings: Tensor) -> Tensor:
     present = _counts(digits, embeddings) > 0
     largest = embeddings.new_full((*present.shape[:-1], embeddings.shape[1]), -torch.inf)
     for digit in range(10):
-        candidate = torch.where(present[..., digit, None], embeddings[digit], -torch.inf)
-        largest = torch.maximum(largest, candidate)
+        largest = torch.maximum(largest, torch.where(present[..., digit, None], embeddings[digit], -torch.inf))
     return torch.where(present.any(-1, keepdim=True), largest, 0)
 
 
@@ -102,7 +100,7 @@ def median(digits: Digits, embeddings: Tensor) -> Tensor:
     seen = torch.zeros_like(counts[..., :1])
     result = embeddings.new_zeros((*counts.shape[:-1], embeddings.shape[1]))
     for rank in range(10):
-        # Digits in the order of this dimension's entries: those ranked `seen .. seen + here` hold this entry.
+        # Digits sorted by this dimension's entries: those ranked `seen .. here` have this entry.
         here = seen + counts[..., order[rank]]
         halves = ((seen <= lower) & (lower < here)).to(result) + ((seen <= upper) & (upper < here)).to(result)
         result = result + halves * ordered[rank] / 2
@@ -112,19 +110,15 @@ def median(digits: Digits, embeddings: Tensor) -> Tensor:
 
 def interpolation(fall: float, ease: float) -> Aggregation:
     """`interpolated` with other settings, see `FALL` and `EASE`."""
-    return partial(_interpolated, fall=fall, ease=ease)
+    return partial(interpolated, fall=fall, ease=ease)
 
 
-def interpolated(digits: Digits, embeddings: Tensor) -> Tensor:
+def interpolated(digits: Digits, embeddings: Tensor, fall: float = FALL, ease: float = EASE) -> Tensor:
     """Soft digits: at each place the point (number / 10^place) mod 10 on the closed path e0, e1, .., e9, e0.
 
-    The tens digit of 4529 stands at 2.9, nearly 3, so that 4529 and 4530 are neighbours. Each place counts a
-    twentieth of the one before it, and the whole grows with the number of digits before the point.
+    The tens digit of 4529 is at 2.9, nearly 3, so 4529 and 4530 are neighbours. Each place counts a twentieth of the
+    one before it, and the vector grows with the number of digits before the point.
     """
-    return _interpolated(digits, embeddings, FALL, EASE)
-
-
-def _interpolated(digits: Digits, embeddings: Tensor, fall: float, ease: float) -> Tensor:
     leading = digits.leading.clamp(max=MAX_DIGITS).to(embeddings.dtype)
     place = (digits.places - digits.leading + 1).to(embeddings.dtype)
     weights = leading * torch.pow(fall, place)
@@ -153,14 +147,14 @@ def find_aggregation(name: str) -> Aggregation:
     """The aggregation of this name."""
     if name not in AGGREGATIONS:
         raise ConfigError(
-            f"the aggregation {name!r} is unknown: expected one of {sorted(AGGREGATIONS)}, or put your own function "
-            f"into placevalue.AGGREGATIONS[{name!r}] first"
+            f"the aggregation {name!r} is unknown: expected one of {sorted(AGGREGATIONS)}. To use your own function, "
+            f"set placevalue.AGGREGATIONS[{name!r}] first"
         )
     return AGGREGATIONS[name]
 
 
 def per_number(function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Aggregation:
-    """An aggregation from a function of one number: slow, simple, for trying ideas out.
+    """Make an aggregation from a function of one number: slow, for trying out ideas.
 
     Args:
         function: Takes one number's digit values `(n,)`, their places `(n,)` and the embeddings `(10, dim)`, and
@@ -169,23 +163,16 @@ def per_number(function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Aggregat
     Example:
         >>> AGGREGATIONS["first-digit"] = per_number(lambda values, places, embeddings: embeddings[values[0]])
     """
-    return _PerNumber(function)
+    # Not a closure, so that models attached with it can be pickled.
+    return update_wrapper(partial(_aggregate_one_by_one, function), function, ("__name__",), ())
 
 
-class _PerNumber:
-    """A class, not a closure, so that models that carry it can be pickled."""
-
-    def __init__(self, function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
-        self.function = function
-        self.__name__ = getattr(function, "__name__", "custom")
-
-    def __call__(self, digits: Digits, embeddings: Tensor) -> Tensor:
-        """See `Aggregation`."""
-        rows: list[Tensor] = []
-        for row in range(digits.values.shape[0]):
-            vectors = [embeddings.new_zeros(embeddings.shape[1])] * digits.slots
-            for slot in digits.numbers[row][digits.mask[row]].unique().tolist():
-                here = digits.mask[row] & (digits.numbers[row] == slot)
-                vectors[slot] = self.function(digits.values[row][here], digits.places[row][here], embeddings)
-            rows.append(torch.stack(vectors))
-        return torch.stack(rows)
+def _aggregate_one_by_one(function: Callable[..., Tensor], digits: Digits, embeddings: Tensor) -> Tensor:
+    rows: list[Tensor] = []
+    for row in range(digits.values.shape[0]):
+        vectors = [embeddings.new_zeros(embeddings.shape[1])] * digits.slots
+        for slot in digits.numbers[row][digits.mask[row]].unique().tolist():
+            here = digits.mask[row] & (digits.numbers[row] == slot)
+            vectors[slot] = function(digits.values[row][here], digits.places[row][here], embeddings)
+        rows.append(torch.stack(vectors))
+    return torch.stack(rows)

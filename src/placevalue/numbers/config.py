@@ -1,9 +1,11 @@
-"""How numbers are written and folded: the settings that a tokenizer and a model carry with them."""
+"""The settings of numbers: those a user chooses, and those an attached model keeps in its `config.json`."""
 
-from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from placevalue.common.errors import ConfigError
+from placevalue.common.validation import build, find_faults
+from placevalue.numbers.numerals import check_ignore, pattern_regex
 
 Token = Literal["agg", "pause"]
 Position = Literal["before", "after"]
@@ -16,27 +18,58 @@ class Layout:
     """How a number is written as tokens: `[F] d1 .. dn [/F]`, with or without an extra token."""
 
     token: Token | None = None
-    """The extra token each number gets: none, [AGG] or [PAUSE]."""
+    """The extra token of each number: None, `agg` for [AGG], or `pause` for [PAUSE]."""
     position: Position = "before"
-    """Whether the extra token stands before or after the digits."""
+    """Whether the extra token comes `before` or `after` the digits."""
     pattern: str = "paper"
     """What counts as a number: `paper`, `extended`, or a regular expression."""
     ignore: str | None = None
-    """A regular expression for text that is left alone, digits included."""
+    """A regular expression for text to leave alone, including its digits (years, identifiers)."""
 
     def __post_init__(self) -> None:
-        faults = []
-        if self.token is not None and self.token not in get_args(Token):
-            faults.append(f"token={self.token!r}: expected None, 'agg' or 'pause'")
-        if self.position not in get_args(Position):
-            faults.append(f"position={self.position!r}: expected 'before' or 'after'")
-        if faults:
+        if faults := self._find_faults():
             raise ConfigError("; ".join(faults))
+
+    def _find_faults(self) -> list[str]:
+        faults = find_faults(type(self), vars(self))
+        for check, regex in ((pattern_regex, self.pattern), (check_ignore, self.ignore)):
+            try:
+                if isinstance(regex, str):
+                    check(regex)
+            except ConfigError as error:
+                faults.append(str(error))
+        return faults
+
+
+@dataclass(frozen=True)
+class NumberConfig(Layout):
+    """How numbers are written and what [AGG] holds: one object for `number_tokenizer`, `attach` and the loss.
+
+    `number_tokenizer(base, config)` stores it with the tokenizer, from which `attach` takes the rest.
+
+    Example:
+        >>> NumberConfig(token="agg", aggregation="interpolated").decimals
+        'places'
+    """
+
+    aggregation: str | None = None
+    """What [AGG] holds, by its name in `AGGREGATIONS`; None means `weighted`."""
+    decimals: Decimals = "places"
+    """How digits after the point count: `places` gives them places below 0, `ignore` reads 12.5 as 125."""
+
+    def _find_faults(self) -> list[str]:
+        faults = super()._find_faults()
+        if self.aggregation is not None and self.token != "agg":
+            faults.append(
+                f"aggregation={self.aggregation!r} with token={self.token!r}, which has no [AGG] to hold it: make the "
+                "tokenizer with token='agg', or leave the aggregation out"
+            )
+        return faults
 
 
 @dataclass(frozen=True)
 class NumberIds:
-    """The ids that make up numbers: what `spans` needs to read numbers off ids alone."""
+    """The ids that numbers consist of."""
 
     open: int
     close: int
@@ -45,15 +78,15 @@ class NumberIds:
     digits: tuple[int, ...]
     point: int
     minus: int = -1
-    """Of this and the following, -1 or nothing where the pattern never writes them."""
+    """-1, and the following two empty, if the pattern never writes them."""
     others: tuple[int, ...] = ()
-    """Characters that are kept and have no place: thousands separators, plus signs."""
+    """Characters without a place: thousands separators and plus signs."""
     exponents: tuple[int, ...] = ()
-    """What begins an exponent."""
+    """The letters that begin an exponent."""
 
     @property
     def symbols(self) -> tuple[int, ...]:
-        """All that can stand between a number's digits."""
+        """Everything but digits that a number may contain."""
         return (self.point, self.minus, *self.others, *self.exponents)
 
     @property
@@ -63,44 +96,24 @@ class NumberIds:
 
 
 @dataclass(frozen=True)
-class NumberConfig:
-    """Everything a model must know about numbers; it lives in the model's own `config.json`."""
+class AttachedConfig:
+    """Everything an attached model must know about numbers, as stored in its `config.json`."""
 
     layout: Layout
     ids: NumberIds
     probe: tuple[int, ...]
-    """How the tokenizer wrote a fixed text when it was made, to tell it from another."""
+    """A fixed text as the tokenizer encoded it when it was made, to recognise another tokenizer."""
     aggregation: str | None
-    """The aggregation behind [AGG], by its name in `AGGREGATIONS`; none where the layout has no [AGG]."""
+    """What [AGG] holds, by its name in `AGGREGATIONS`; None if the layout has no [AGG]."""
     decimals: Decimals = "places"
-    """`places` gives digits after the point places of their own; `ignore` reads 12.5 as 125."""
-
-    def __post_init__(self) -> None:
-        if self.decimals not in get_args(Decimals):
-            raise ConfigError(f"decimals={self.decimals!r}: expected 'places' or 'ignore'")
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return asdict(self)
+    """See `NumberConfig`."""
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "NumberConfig":
-        """Back from `to_dict`, or from the JSON it was written as."""
-        layout = _build(Layout, values.get("layout", {}), "layout")
-        ids = _build(NumberIds, _with_tuples(values.get("ids", {})), "ids")
-        return _build(cls, _with_tuples(values) | {"layout": layout, "ids": ids}, "placevalue")
-
-
-def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-
-
-def _build(cls: Any, values: dict[str, Any], path: str) -> Any:
-    """`cls(**values)`, with unknown and missing keys reported together by their dotted path."""
-    known = {field.name: field for field in fields(cls)}
-    faults = [f"{path}.{key} is unknown" for key in values if key not in known]
-    required = (name for name, field in known.items() if field.default is MISSING)
-    faults += [f"{path}.{name} is missing" for name in required if name not in values]
-    if faults:
-        raise ConfigError(f"{'; '.join(faults)}: expected the keys {sorted(known)}")
-    return cls(**values)
+    def from_dict(cls, values: dict[str, Any]) -> "AttachedConfig":
+        """Read the entry of a model's `config.json`."""
+        if faults := find_faults(cls, values):
+            raise ConfigError(
+                f"{'; '.join(faults)}: expected the settings that attach writes into a model's config.json. "
+                "Restore the file, or delete its 'placevalue' entry to attach the model anew"
+            )
+        return build(cls, values)

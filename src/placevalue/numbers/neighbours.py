@@ -1,12 +1,12 @@
-"""The number space: do nearest neighbours among number vectors match the nearest numbers?
+"""Neighbourhood F1: are the nearest number vectors those of the nearest numbers?
 
-For a number n of the pool 0 .. 10^longest - 1, the natural neighbours are its k nearest numbers and the embedding
-neighbours the k nearest vectors. Both sets have k members, so precision, recall and F1 are one figure: the share they
-have in common. Where distances tie (85 and 58 under `sum`), members are counted by expectation, not by luck.
+For each number below 10^longest, the natural neighbours are the k nearest numbers, and the embedding neighbours are the
+numbers with the k nearest vectors. Both sets have k members, so precision, recall and F1 are all the share they have in
+common. If distances tie (85 and 58 under `sum`), each tied number counts with the probability that it is drawn.
 
-Everything is exact. A linear aggregate lies in the span of the ten digit vectors, so turning those ten onto ten axes
-keeps all distances and makes a search over a million numbers a matter of seconds; an aggregate that ignores the order
-of digits takes few different values, so numbers fall into classes.
+The search is exact. Linear aggregates lie in the span of the ten digit vectors, so rotating these onto ten axes keeps
+all distances, and a million numbers take seconds. Aggregates that ignore the order of digits have few different values,
+so numbers are searched by class.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,12 +23,12 @@ from placevalue.numbers.spans import Digits
 Array = np.ndarray
 Progress = Callable[[int], object]
 
-_TIE = 1e-9  # distances that differ by less, relative to the spread of the vectors, are one distance
+_TIE = 1e-9  # distances that differ by less than this times the vectors' size tie
 _CHUNK = 1 << 16
 
 
 def digits_of(numbers: Tensor) -> Digits:
-    """The digits of whole numbers of one length, one number a row."""
+    """The digits of whole numbers of the same length, one number in each row."""
     length = len(str(int(numbers[0])))
     return _as_digits(numbers[:, None] // 10 ** torch.arange(length - 1, -1, -1) % 10)
 
@@ -42,12 +42,16 @@ def _as_digits(values: Tensor) -> Digits:
 
 def number_vectors(embeddings: Tensor, aggregation: str | Aggregation, longest: int) -> Tensor:
     """The vectors of all numbers of up to `longest` digits, in order: `(10^longest, dim)`."""
-    function = find_aggregation(aggregation) if isinstance(aggregation, str) else aggregation
+    function = _function(aggregation)
     return torch.cat([function(digits_of(part), embeddings)[:, 0] for part in _parts(longest)])
 
 
+def _function(aggregation: str | Aggregation) -> Aggregation:
+    return find_aggregation(aggregation) if isinstance(aggregation, str) else aggregation
+
+
 def _parts(longest: int) -> Iterator[Tensor]:
-    """All numbers of up to `longest` digits in chunks of one length."""
+    """All numbers of up to `longest` digits, in chunks of the same length."""
     for length in range(1, longest + 1):
         first = 0 if length == 1 else 10 ** (length - 1)
         yield from torch.arange(first, 10**length).split(_CHUNK)
@@ -55,10 +59,10 @@ def _parts(longest: int) -> Iterator[Tensor]:
 
 @dataclass(frozen=True)
 class NumberSpace:
-    """What an exact search over a pool of numbers found."""
+    """The result of an exact search."""
 
     shares: Array
-    """For each number, the share that natural and embedding neighbours have in common."""
+    """For each number, the share of neighbours that are natural and embedding neighbours."""
     closest: float
     """The smallest distance between the vectors of two different numbers."""
 
@@ -74,20 +78,28 @@ def neighbourhood_f1(
     k: int = 10,
     progress: Progress | None = None,
 ) -> dict[int, float]:
-    """How well embedding neighbours match natural neighbours, by digit length; exact.
+    """Measure how well embedding neighbours match natural neighbours, by number of digits.
 
     Args:
         digit_embeddings: `(10, dim)`, the embeddings of the digits 0 to 9.
-        aggregation: A name in `AGGREGATIONS`, or a function of your own.
-        lengths: The lengths to report; the pool is all numbers up to the longest.
+        aggregation: A name in `AGGREGATIONS`, or your own function.
+        lengths: The lengths to report; neighbours come from all numbers up to the longest.
         k: The size of a neighbourhood.
-        progress: Called with how many numbers have been done since the last call.
+        progress: Called with how many numbers are done since the last call.
 
     Example:
         >>> neighbourhood_f1(model.get_input_embeddings().weight[digit_ids], "weighted")  # doctest: +SKIP
     """
     lengths = sorted(set(lengths))
-    _check(digit_embeddings, lengths, k)
+    faults = []
+    if digit_embeddings.dim() != 2 or digit_embeddings.shape[0] != 10:
+        faults.append(f"digit_embeddings has the shape {tuple(digit_embeddings.shape)}: expected (10, dim)")
+    if not lengths or lengths[0] < 1 or lengths[-1] > 7:
+        faults.append(f"lengths={lengths}: expected some of 1 to 7")
+    elif not 1 <= k < 10 ** lengths[-1]:
+        faults.append(f"k={k}: expected 1 to {10 ** lengths[-1] - 1}, the number of possible neighbours")
+    if faults:
+        raise ConfigError("; ".join(faults))
     return search(digit_embeddings, aggregation, lengths[-1], k, progress).f1(lengths)
 
 
@@ -98,73 +110,57 @@ def search(
     k: int = 10,
     progress: Progress | None = None,
 ) -> NumberSpace:
-    """The exact search behind `neighbourhood_f1`, over all numbers of up to `longest` digits."""
-    rows = digit_embeddings.detach().double().cpu()
-    function = find_aggregation(aggregation) if isinstance(aggregation, str) else aggregation
-    turned = torch.linalg.qr(rows.T, mode="r").R.T
-    if _turns_along(function, rows, turned):
-        rows = turned
+    """Search all numbers of up to `longest` digits."""
+    rows, function = digit_embeddings.detach().double().cpu(), _function(aggregation)
+    rotated = torch.linalg.qr(rows.T, mode="r").R.T
+    if _rotates(function, rows, rotated):
+        rows = rotated
     if _ignores_order(function, rows):
         return _search_classes(rows, function, longest, k, progress)
     return search_vectors(number_vectors(rows, function, longest).numpy(), k, progress)
 
 
-def _check(rows: Tensor, lengths: list[int], k: int) -> None:
-    faults = []
-    if rows.dim() != 2 or rows.shape[0] != 10:
-        faults.append(f"digit_embeddings has the shape {tuple(rows.shape)}: expected (10, dim)")
-    if not lengths or lengths[0] < 1 or lengths[-1] > 7:
-        faults.append(f"lengths={lengths}: expected some of 1 to 7")
-    elif not 1 <= k < 10 ** lengths[-1]:
-        faults.append(f"k={k}: expected 1 to {10 ** lengths[-1] - 1}, the numbers of the pool besides one")
-    if faults:
-        raise ConfigError("; ".join(faults))
-
-
-def _samples() -> list[Tensor]:
+def _samples() -> list[Digits]:
     generator = torch.Generator().manual_seed(0)
-    return [torch.randint(10**n, 10 ** (n + 1), (50,), generator=generator) for n in range(1, 6)]
+    return [digits_of(torch.randint(10**n, 10 ** (n + 1), (50,), generator=generator)) for n in range(1, 6)]
 
 
-def _turns_along(function: Aggregation, rows: Tensor, turned: Tensor) -> bool:
-    """Whether turning the embeddings turns the aggregates alike, so that distances can be taken in ten dimensions."""
-    for numbers in _samples():
-        digits = digits_of(numbers)
-        full, small = function(digits, rows)[:, 0], function(digits, turned)[:, 0]
+def _rotates(function: Aggregation, rows: Tensor, rotated: Tensor) -> bool:
+    """Whether rotating the embeddings rotates the aggregates, so that ten dimensions are enough for distances."""
+    for digits in _samples():
+        full, small = function(digits, rows)[:, 0], function(digits, rotated)[:, 0]
         if not torch.allclose(full @ full.T, small @ small.T, rtol=1e-9):
             return False
     return True
 
 
 def _ignores_order(function: Aggregation, rows: Tensor) -> bool:
-    """Whether the order of a number's digits makes no difference, as for sum, mean, max, min and median."""
-    for numbers in _samples():
-        values = digits_of(numbers).values
-        turned, swapped = values.roll(1, 1), values.clone()
-        swapped[:, :2] = values[:, :2].flip(1)
-        # These two make up every order; a mirror image alone would miss functions that weigh both ends alike.
-        for other in (turned, swapped):
-            if not torch.allclose(function(_as_digits(values), rows), function(_as_digits(other), rows), rtol=1e-12):
+    """Whether the order of a number's digits does not matter, as for sum, mean, max, min and median."""
+    for digits in _samples():
+        rolled, swapped = digits.values.roll(1, 1), digits.values.clone()
+        swapped[:, :2] = swapped[:, :2].flip(1)
+        # These two generate every order; reversing alone would miss functions that treat both ends the same.
+        for other in (rolled, swapped):
+            if not torch.allclose(function(digits, rows), function(_as_digits(other), rows), rtol=1e-12):
                 return False
     return True
 
 
 def natural_neighbours(number: int, pool: int, k: int) -> dict[int, float]:
-    """The k nearest numbers of the pool and how far each belongs: 1, or a share where several tie for what is left."""
+    """The k nearest numbers below `pool` with their weights: 1, or less if several tie for the last places."""
     near: dict[int, float] = {}
     for distance in range(1, pool):
         tied = [m for m in (number - distance, number + distance) if 0 <= m < pool]
-        room = k - len(near)
-        near |= dict.fromkeys(tied, min(1.0, room / len(tied)) if tied else 0.0)
+        near |= dict.fromkeys(tied, min(1.0, (k - len(near)) / len(tied)) if tied else 0.0)
         if len(near) >= k:
             break
     return near
 
 
 def _natural(first: int, last: int, pool: int, k: int) -> tuple[Array, Array]:
-    """`natural_neighbours` for a run of numbers: `(count, k + 1)` numbers and how far each belongs."""
+    """`natural_neighbours` of the numbers from `first` to `last`: `(count, k + 1)` numbers and their weights."""
     numbers = np.arange(first, last)[:, None]
-    # Away from the ends of the pool every number's neighbourhood looks alike.
+    # Away from both ends every neighbourhood has the same shape.
     reach = (k + 1) // 2
     steps = np.concatenate([np.arange(-reach, 0), np.arange(1, reach + 1)])
     found, belongs = numbers + steps, np.where(np.abs(steps) <= k // 2, 1.0, 0.5) * np.ones((len(numbers), 1))
@@ -176,7 +172,7 @@ def _natural(first: int, last: int, pool: int, k: int) -> tuple[Array, Array]:
 
 
 def search_vectors(vectors: Array, k: int, progress: Progress | None = None) -> NumberSpace:
-    """`search` for vectors `(pool, dim)` of the numbers 0, 1, 2, .., wherever they come from."""
+    """`search` among any vectors `(pool, dim)` of the numbers 0, 1, 2, .."""
     from scipy.spatial import cKDTree
 
     pool = len(vectors)
@@ -189,7 +185,7 @@ def search_vectors(vectors: Array, k: int, progress: Progress | None = None) -> 
         left = np.arange(first, last)
         while len(left):
             distances, found = tree.query(vectors[left], k=wanted, workers=-1)
-            # The k-th neighbour besides the number itself, and whether all that tie with it have been seen.
+            # The distance of the k-th neighbour, and whether all that tie with it were found.
             edge, closest = distances[:, k], min(closest, float(distances[:, 1].min()))
             done = (distances[:, -1] > edge + _TIE * spread) | (wanted == pool)
             shares[left[done]] = _common(left[done], found[done], distances[done], edge[done], k, pool, spread)
@@ -200,29 +196,23 @@ def search_vectors(vectors: Array, k: int, progress: Progress | None = None) -> 
 
 
 def _common(numbers: Array, found: Array, distances: Array, edge: Array, k: int, pool: int, spread: float) -> Array:
-    """The shares of some numbers, from more than enough of their nearest vectors."""
+    """The shares of some numbers, from their nearest vectors and all that tie with the last."""
     if not len(numbers):
         return np.empty(0)
     others = found != numbers[:, None]
     closer = others & (distances < edge[:, None] - _TIE * spread)
     tied = others & ~closer & (distances <= edge[:, None] + _TIE * spread)
-    room = k - closer.sum(1)
-    belongs = closer + tied * (room / np.maximum(tied.sum(1), 1))[:, None]
-    near, natural = _natural_of(numbers, pool, k)
+    weights = closer + tied * ((k - closer.sum(1)) / np.maximum(tied.sum(1), 1))[:, None]
+    first = int(numbers.min())
+    near, natural = (each[numbers - first] for each in _natural(first, int(numbers.max()) + 1, pool, k))
     shares = np.zeros(len(numbers))
     for column in range(near.shape[1]):
-        shares += natural[:, column] * (belongs * (found == near[:, column, None])).sum(1)
+        shares += natural[:, column] * (weights * (found == near[:, column, None])).sum(1)
     return shares / k
 
 
-def _natural_of(numbers: Array, pool: int, k: int) -> tuple[Array, Array]:
-    near, natural = _natural(int(numbers.min()), int(numbers.max()) + 1, pool, k)
-    rows = numbers - numbers.min()
-    return near[rows], natural[rows]
-
-
 def _classes(longest: int) -> tuple[list[Tensor], Array]:
-    """Numbers by which digits they have: each length's classes as digits `(count, length)`, and each number's class."""
+    """Numbers by their sorted digits: the digits of each length's classes `(count, length)`, each number's class."""
     keys = []
     for part in _parts(longest):
         values = digits_of(part).values.sort(1).values
@@ -239,7 +229,7 @@ def _classes(longest: int) -> tuple[list[Tensor], Array]:
 def _search_classes(
     rows: Tensor, function: Aggregation, longest: int, k: int, progress: Progress | None
 ) -> NumberSpace:
-    """`search` where only which digits a number has matters: classes of numbers share one vector."""
+    """`search` if the order of digits does not matter, so that all numbers of a class share one vector."""
     from scipy.spatial.distance import cdist
 
     groups, labels = _classes(longest)
@@ -262,13 +252,13 @@ def _search_classes(
 
 
 def _belonging(distances: Array, sizes: Array, k: int, tolerance: float) -> Array:
-    """How far a member of each class (column) belongs to the k nearest of a member of each other (row)."""
+    """The weight of a number of each class (column) among the k nearest of a number of another class (row)."""
     belongs = np.empty(distances.shape, np.float32)
     for label, row in enumerate(distances):
         order = np.argsort(row)
         edge = row[order[np.searchsorted(np.cumsum(sizes[order]) - 1, k)]]  # - 1: a number is not its own neighbour
         closer = row < edge - tolerance
         tied = ~closer & (row <= edge + tolerance)
-        room = k - sizes[closer].sum() + closer[label]
-        belongs[label] = closer + tied * (room / max(sizes[tied].sum() - tied[label], 1))
+        left = k - sizes[closer].sum() + closer[label]
+        belongs[label] = closer + tied * (left / max(sizes[tied].sum() - tied[label], 1))
     return belongs

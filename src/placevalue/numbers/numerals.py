@@ -1,7 +1,6 @@
-"""Numerals in text: which characters are a number, and what it is worth.
+"""Numerals in text: which characters form a number, and its value.
 
-One scan decides for the whole library. `tokenization` runs the same patterns inside the tokenizer's own
-pipeline, and the tests hold the two against each other.
+The tokenizer runs the same patterns inside its own pipeline; tests check that both find the same numbers.
 """
 
 import re
@@ -11,8 +10,8 @@ from functools import lru_cache
 
 from placevalue.common.errors import ConfigError
 
-# `paper` matches what the paper's `(\d*\.)?\d+` matches, written so that it never backtracks over a long number.
-# `extended` adds a sign that no word, number or bracket stands before, thousands separators, and an exponent.
+# `paper` matches what the paper's `(\d*\.)?\d+` matches, without backtracking over a long number.
+# `extended` adds a sign (not after a word, number or bracket), thousands separators and an exponent.
 PATTERNS = {
     "paper": r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+",
     "extended": r"(?:(?<![0-9A-Za-z_.)\]%])[-+])?"
@@ -27,7 +26,7 @@ _OWN_PATTERN = re.compile(
 
 @dataclass(frozen=True)
 class Numeral:
-    """A number as it stands in a text: `text[start:end]`, and its exact value."""
+    """A number in a text: its characters `text[start:end]` and exact value."""
 
     text: str
     start: int
@@ -36,29 +35,29 @@ class Numeral:
 
 
 def pattern_regex(pattern: str) -> str:
-    """The regular expression of a pattern's name, or a regular expression of one's own, checked.
+    """The regular expression of a named pattern, or your own after checking it.
 
-    Numerals of one's own pattern may consist of the characters `0-9 . , + - e E` only, and the pattern may not
-    look around itself: it also runs inside the tokenizer, where markers stand between the characters.
+    Your own pattern may match the characters `0-9 . , + - e E` only, without look-around: it also runs inside the
+    tokenizer, where there are markers between the characters.
     """
     if pattern in PATTERNS:
         return PATTERNS[pattern]
     if not _OWN_PATTERN.fullmatch(pattern):
         raise ConfigError(
-            f"the pattern {pattern!r} is none of {sorted(PATTERNS)}, and no regular expression for numbers of the "
-            r"characters 0-9 . , + - e E alone (\d, classes, groups, alternatives, quantifiers of these): look-around, "
-            "anchors and other characters would not survive the tokenizer. Name what to leave out with ignore="
+            f"the pattern {pattern!r} is neither one of {sorted(PATTERNS)} nor a regular expression of the characters "
+            r"0-9 . , + - e E (\d, classes, groups, alternatives and quantifiers are fine): look-around, anchors and "
+            "other characters do not work inside the tokenizer. Use ignore= for text to leave alone"
         )
     _compiled(pattern, "pattern")
     return pattern
 
 
 def check_ignore(ignore: str) -> None:
-    """Refuse what Python and the tokenizer's regular expressions would read differently."""
+    """Refuse a regular expression that Python and the tokenizer would read differently."""
     if re.search(r"\(\?P|\(\?[aiLmsux-]+[:)]|\\[AZzG1-9]|(?<!\\)\$|(?<![\[\\])\^", ignore):
         raise ConfigError(
-            f"ignore={ignore!r} holds an anchor, a named group, a back-reference or flags, which a tokenizer reads "
-            "differently: describe the text alone, with \\b or look-around for its borders"
+            f"ignore={ignore!r} contains an anchor, a named group, a back-reference or flags, which a tokenizer reads "
+            "differently: describe only the text itself, with \\b or look-around for its borders"
         )
     _compiled(ignore, "ignore")
 
@@ -68,19 +67,19 @@ def _compiled(regex: str, setting: str) -> re.Pattern[str]:
     try:
         compiled = re.compile(regex, re.ASCII)
     except re.error as error:
-        raise ConfigError(f"{setting}={regex!r} is no regular expression: {error}") from None
+        raise ConfigError(f"{setting}={regex!r} is not a valid regular expression: {error}") from None
     if compiled.match(""):
-        raise ConfigError(f"{setting}={regex!r} matches the empty text: make it match at least one character")
+        raise ConfigError(f"{setting}={regex!r} matches empty text: make it match at least one character")
     return compiled
 
 
 def find_numerals(text: str, pattern: str = "paper", ignore: str | None = None) -> list[Numeral]:
-    """Every numeral of a text, from left to right.
+    """Find every numeral of a text, from left to right.
 
     Args:
-        text: Any text. Only ASCII digits count: `½`, `²`, `Ⅳ` and Arabic-Indic digits are no digits here.
-        pattern: `paper`, `extended`, or a regular expression of one's own.
-        ignore: A regular expression; what it matches is left alone, digits included (years, identifiers).
+        text: Any text. Only ASCII digits count, not `½`, `²`, `Ⅳ` or Arabic-Indic digits.
+        pattern: `paper`, `extended`, or a regular expression.
+        ignore: A regular expression for text to leave alone, including its digits (years, identifiers).
 
     Example:
         >>> [str(n.value) for n in find_numerals("3 apples at 1.25 each")]
@@ -90,12 +89,8 @@ def find_numerals(text: str, pattern: str = "paper", ignore: str | None = None) 
     if ignore is not None:
         check_ignore(ignore)
         regex = f"(?:{ignore})|{regex}"
-    found = []
-    for match in _compiled(regex, "pattern").finditer(text):
-        numeral = match["placevalue"]
-        if numeral is not None:
-            found.append(Numeral(numeral, match.start(), match.end(), _value(numeral)))
-    return found
+    matches = (match for match in _compiled(regex, "pattern").finditer(text) if match["placevalue"] is not None)
+    return [Numeral(match[0], match.start(), match.end(), _value(match[0])) for match in matches]
 
 
 def _value(numeral: str) -> Decimal:
@@ -103,13 +98,13 @@ def _value(numeral: str) -> Decimal:
         return Decimal(numeral.replace(",", ""))
     except InvalidOperation:
         raise ConfigError(
-            f"the pattern matched {numeral!r}, which is no number: let it match digits with at most one point, "
+            f"the pattern matched {numeral!r}, which is not a number: make it match digits with at most one point, "
             "thousands separators, a sign and an exponent"
         ) from None
 
 
 def shortest_form(value: Decimal) -> str:
-    """A number without exponent, needless zeros or point.
+    """Write a number without exponent and without unneeded zeros or point.
 
     Example:
         >>> shortest_form(Decimal("7.0")), shortest_form(Decimal("1e3"))

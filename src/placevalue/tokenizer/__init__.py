@@ -1,1 +1,1 @@
-"""From text to ids: the digit tokenizer, encoded questions and answers, padded batches."""
+"""From text to ids and batches."""

@@ -1,4 +1,4 @@
-"""Examples to batches of tensors, and which examples share a batch."""
+"""Pad examples to batches of tensors, and choose which examples share a batch."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -10,13 +10,13 @@ from torch.utils.data import Sampler
 
 from placevalue.tokenizer.encoding import IGNORED, Example
 
-_SORTED = 50  # batches' worth of examples among which those of like length are looked for
+_SORTED = 50  # number of batches pooled before sorting by length
 
 
 class PairCollator:
-    """Pads what `encode_pairs` makes, on the tokenizer's side; for an encoder-decoder model, its decoder is fed too.
+    """Pads what `encode_pairs` returns, and adds `decoder_input_ids` for an encoder-decoder model.
 
-    It gives what transformers' `DataCollatorForSeq2Seq` gives, in a fraction of the time.
+    It returns what transformers' `DataCollatorForSeq2Seq` returns, in a fraction of the time.
 
     Example:
         >>> PairCollator(tokenizer, model)(encode_pairs(tokenizer, ["2 + 2?"], ["4"]))["labels"].shape  # doctest: +SKIP
@@ -43,10 +43,9 @@ class PairCollator:
 
 
 class LikeLengths(Sampler[int]):
-    """An order in which examples of like length share a batch, so that little is padded.
+    """Orders examples so that those of similar length share a batch, which saves padding.
 
-    It is another one in each epoch, and the same again for the same seed, so that a run that was stopped goes on with
-    the batches it would have had.
+    The order depends only on seed and epoch, so an interrupted run continues with the batches it would have had.
 
     Example:
         >>> len(list(LikeLengths([3, 1, 2], batch_size=2, seed=0)))
@@ -57,7 +56,7 @@ class LikeLengths(Sampler[int]):
         self.lengths, self.batch_size, self.seed, self.epoch = torch.tensor(lengths), batch_size, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Trainer says which epoch comes next."""
+        """Called by Trainer before each epoch."""
         self.epoch = epoch
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
-"""Questions and answers as ids and labels, for encoder-decoder and decoder-only models.
+"""Encode questions and answers as ids and labels, for encoder-decoder and decoder-only models.
 
-This is the one place where targets are made: they hold `[F] d1 .. dn [/F]` without [AGG] or [PAUSE], which a model
-reads but never writes. An [AGG] before the digits of a target would give them away.
+Only this module makes targets. They contain `[F] d1 .. dn [/F]` without [AGG] or [PAUSE], which a model reads but never
+writes: an [AGG] before the digits of a target would reveal them.
 """
 
 import logging
@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from transformers import PreTrainedTokenizerBase
 
 from placevalue.common.errors import ConfigError, TokenizerError
+from placevalue.common.hub import is_encoder_decoder
 from placevalue.tokenizer.tokenizer import SETTINGS, marker_ids, number_layout
 
 logger = logging.getLogger(__name__)
 Example = dict[str, list[int]]
-IGNORED = -100  # the label that Hugging Face losses leave out
+IGNORED = -100  # the label that Hugging Face losses ignore
 
 
 def encode_pairs(
@@ -28,22 +29,23 @@ def encode_pairs(
     separator: str = "\n",
     plain: bool = False,
 ) -> list[Example]:
-    """Examples for a Trainer: `input_ids`, `attention_mask` and `labels`, with the loss on the answer only.
+    """Encode examples for a Trainer: `input_ids`, `attention_mask` and `labels`, with the loss on the answer only.
 
     Args:
         tokenizer: From `number_tokenizer`.
         questions: What the model reads.
-        answers: What it is to write.
-        encoder_decoder: Which kind of model; None takes what `attach` or the base tokenizer's config said.
-        max_question: Cut questions at this many tokens; a warning says how many were.
-        max_answer: Likewise for answers.
-        separator: For decoder-only models, what stands between question and answer.
-        plain: Take a tokenizer that writes numbers in its own way, to compare with.
+        answers: What the model should write.
+        encoder_decoder: Which kind of model; None takes what `attach` noted, else what the config.json in the base
+            tokenizer's folder says.
+        max_question: Cut questions to this many tokens; a warning says how many were cut.
+        max_answer: Cut answers to this many tokens.
+        separator: The text between question and answer for decoder-only models.
+        plain: Accept a tokenizer without number markers, for comparison.
 
     Example:
         >>> data = encode_pairs(tokenizer, ["2 + 2?"], ["4"])  # doctest: +SKIP
     """
-    two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
+    two_part = _is_two_part(tokenizer, encoder_decoder)
     return encode_and_count(tokenizer, questions, answers, two_part, max_question, max_answer, separator, plain)[0]
 
 
@@ -57,27 +59,25 @@ def encode_and_count(
     separator: str = "\n",
     plain: bool = False,
 ) -> tuple[list[Example], int, int]:
-    """What `encode_pairs` returns, and how many questions and answers were cut."""
+    """`encode_pairs`, and how many questions and answers were cut."""
     if isinstance(questions, str) or isinstance(answers, str):
-        raise ConfigError("questions and answers are lists of texts: put a single text into a list")
+        raise ConfigError(
+            "a single text was given, expected lists of questions and answers: put a single text into a list"
+        )
     if len(questions) != len(answers):
-        raise ConfigError(f"{len(questions)} questions and {len(answers)} answers were given: expected as many of each")
+        raise ConfigError(
+            f"{len(questions)} questions and {len(answers)} answers were given: expected one answer for each"
+        )
     if not plain and number_layout(tokenizer).token == "agg" and "aggregation" not in tokenizer.init_kwargs[SETTINGS]:
-        logger.warning("the tokenizer writes [AGG], and no model is attached to it yet: attach one before training")
+        logger.warning("the tokenizer writes [AGG], but no model is attached to it yet: attach one before training")
     prompts, cut = encode_and_cut(tokenizer, questions, encoder_decoder, max_question, separator, plain)
     targets = _encode_answers(tokenizer, answers, encoder_decoder, plain)
     too_long = _warn_cut("answers", targets, max_answer, max_answer)
     pairs = zip(prompts, (target[:max_answer] for target in targets), strict=True)
     if encoder_decoder:
         return [{**prompt, "labels": target} for prompt, target in pairs], sum(cut), too_long
-    examples = [
-        {
-            "input_ids": prompt["input_ids"] + target,
-            "attention_mask": [1] * (len(prompt["input_ids"]) + len(target)),
-            "labels": [IGNORED] * len(prompt["input_ids"]) + target,
-        }
-        for prompt, target in pairs
-    ]
+    both = ((prompt["input_ids"], target) for prompt, target in pairs)
+    examples = [{**_example(ids + target), "labels": [IGNORED] * len(ids) + target} for ids, target in both]
     return examples, sum(cut), too_long
 
 
@@ -90,8 +90,8 @@ def encode_questions(
     separator: str = "\n",
     plain: bool = False,
 ) -> list[Example]:
-    """Questions exactly as `encode_pairs` writes them, ready for `generate` after `tokenizer.pad`."""
-    two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
+    """Encode questions exactly as `encode_pairs` does, ready for `generate` after `tokenizer.pad`."""
+    two_part = _is_two_part(tokenizer, encoder_decoder)
     return encode_and_cut(tokenizer, questions, two_part, max_question, separator, plain)[0]
 
 
@@ -103,18 +103,18 @@ def encode_and_cut(
     separator: str = "\n",
     plain: bool = False,
 ) -> tuple[list[Example], list[bool]]:
-    """What `encode_questions` returns, and which of the questions were cut."""
+    """`encode_questions`, and which questions were cut."""
     before, after = _around(tokenizer)
     if not encoder_decoder:
         after = [i for i in after if i != tokenizer.eos_token_id] + _ids(tokenizer, [separator])[0]
-    room = None if max_question is None else max_question - len(before) - len(after)
-    if room is not None and room < 1:
-        raise ConfigError(f"max_question={max_question} leaves no room for a question: give at least {1 - room} more")
+    limit = None if max_question is None else max_question - len(before) - len(after)
+    if limit is not None and limit < 1:
+        raise ConfigError(f"max_question={max_question} leaves no space for a question: add at least {1 - limit}")
     bodies = _ids(tokenizer, questions)
-    _warn_cut("questions", bodies, room, max_question)
+    _warn_cut("questions", bodies, limit, max_question)
     markers = {} if plain else marker_ids(tokenizer)
-    examples = [_example(before + _cut(markers, body, room) + after) for body in bodies]
-    return examples, [room is not None and len(body) > room for body in bodies]
+    examples = [_example(before + _cut(markers, body, limit) + after) for body in bodies]
+    return examples, [limit is not None and len(body) > limit for body in bodies]
 
 
 def answer_lengths(
@@ -124,30 +124,30 @@ def answer_lengths(
     encoder_decoder: bool | None = None,
     plain: bool = False,
 ) -> list[int]:
-    """How many tokens `encode_pairs` needs for each answer, its end included: what `max_answer` must allow."""
-    two_part = _is_encoder_decoder(tokenizer, encoder_decoder)
+    """How many tokens `encode_pairs` needs for each answer, including the end: the least `max_answer` that fits."""
+    two_part = _is_two_part(tokenizer, encoder_decoder)
     return [len(target) for target in _encode_answers(tokenizer, answers, two_part, plain)]
 
 
 def encode_texts(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, max_length: int | None = None
 ) -> list[Example]:
-    """Plain texts for a decoder-only model, with the loss on every token but [AGG] and [PAUSE].
+    """Encode plain texts for a decoder-only model, with the loss on every token except [AGG] and [PAUSE].
 
-    Refused where [AGG] stands before the digits: it would give them away to the model that must predict them.
+    Raises an error if [AGG] comes before the digits, since it would reveal the digits that the model must predict.
     """
     layout, markers = number_layout(tokenizer), marker_ids(tokenizer)
     if (layout.token, layout.position) == ("agg", "before"):
         raise TokenizerError(
-            "token='agg' with position='before' shows a number's digits to the model before it must predict them: "
-            "for a loss on the whole text make the tokenizer with position='after', or use encode_pairs"
+            "token='agg' with position='before' reveals a number's digits before the model must predict them: for a "
+            "loss on the whole text, make the tokenizer with position='after', or use encode_pairs"
         )
     before, after = _around(tokenizer)
-    room = None if max_length is None else max_length - len(before) - len(after)
+    limit = None if max_length is None else max_length - len(before) - len(after)
     bodies = _ids(tokenizer, texts)
-    _warn_cut("texts", bodies, room, max_length)
+    _warn_cut("texts", bodies, limit, max_length)
     silent = {markers["agg"], markers["pause"]}
-    cut = [before + _cut(markers, body, room) + after for body in bodies]
+    cut = [before + _cut(markers, body, limit) + after for body in bodies]
     return [{**_example(ids), "labels": [IGNORED if i in silent else i for i in ids]} for ids in cut]
 
 
@@ -157,11 +157,10 @@ def _encode_answers(
     unwritten = set() if plain else {marker_ids(tokenizer)[name] for name in ("agg", "pause")}
     end = tokenizer.eos_token_id
     if end is None:
-        raise TokenizerError("the tokenizer has no eos_token, which ends every answer: set tokenizer.eos_token")
-    # Only an encoder-decoder's target may begin with special tokens of its own.
+        raise TokenizerError("the tokenizer has no eos_token, which must end every answer: set tokenizer.eos_token")
+    # Only the target of an encoder-decoder may begin with special tokens.
     start = _around(tokenizer)[0] if two_part else []
-    bodies = [[i for i in ids if i not in unwritten] for ids in _ids(tokenizer, answers)]
-    return [[*start, *body, end] for body in bodies]
+    return [[*start, *(i for i in ids if i not in unwritten), end] for ids in _ids(tokenizer, answers)]
 
 
 def _ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
@@ -169,24 +168,23 @@ def _ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[
     texts = list(texts)
     wrong = next((text for text in texts if not isinstance(text, str)), None)
     if wrong is not None:
-        raise ConfigError(f"{wrong!r} was given where a text is expected: convert it with str() first")
+        raise ConfigError(f"{wrong!r} was given, expected a text: convert it with str() first")
     return tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else []
 
 
 def _around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
-    """The special tokens that the tokenizer puts before and after a text."""
-    word = "a"
-    whole, body = tokenizer(word)["input_ids"], _ids(tokenizer, [word])[0]
+    """The special tokens that the tokenizer adds before and after a text."""
+    whole, body = tokenizer("a")["input_ids"], _ids(tokenizer, ["a"])[0]
     at = next(i for i in range(len(whole)) if whole[i : i + len(body)] == body)
     return whole[:at], whole[at + len(body) :]
 
 
-def _cut(markers: dict[str, int], ids: list[int], room: int | None) -> list[int]:
-    """The first tokens of a text; a number that would be cut through is left out, since its value would be another."""
-    if room is None or len(ids) <= room:
+def _cut(markers: dict[str, int], ids: list[int], limit: int | None) -> list[int]:
+    """The first tokens of a text, without a number that would be cut in two, since that would change its value."""
+    if limit is None or len(ids) <= limit:
         return ids
-    kept = ids[:room]
-    for index in reversed(range(room)):
+    kept = ids[:limit]
+    for index in reversed(range(limit)):
         if kept[index] == markers.get("close"):
             break
         if kept[index] == markers.get("open"):
@@ -194,23 +192,24 @@ def _cut(markers: dict[str, int], ids: list[int], room: int | None) -> list[int]
     return kept
 
 
-def _is_encoder_decoder(tokenizer: PreTrainedTokenizerBase, given: bool | None) -> bool:
+def _is_two_part(tokenizer: PreTrainedTokenizerBase, given: bool | None) -> bool:
     known = given if given is not None else tokenizer.init_kwargs.get(SETTINGS, {}).get("encoder_decoder")
+    known = is_encoder_decoder(tokenizer.name_or_path) if known is None else known
     if known is None:
         raise ConfigError(
-            "the tokenizer does not say which kind of model it serves: call attach(model, tokenizer) first, "
-            "or pass encoder_decoder=True (T5, BART) or encoder_decoder=False (GPT-2, Llama, Qwen, Gemma)"
+            "it is unknown which kind of model this tokenizer is for: call attach(model, tokenizer) first, or pass "
+            "encoder_decoder=True (T5, BART) or encoder_decoder=False (GPT-2, Llama, Qwen, Gemma)"
         )
-    return bool(known)
+    return known
 
 
 def _example(ids: list[int]) -> Example:
     return {"input_ids": ids, "attention_mask": [1] * len(ids)}
 
 
-def _warn_cut(what: str, encoded: list[list[int]], room: int | None, limit: int | None) -> int:
-    """How many are longer than there is room, said aloud."""
-    cut = 0 if room is None else sum(len(ids) > room for ids in encoded)
+def _warn_cut(what: str, encoded: list[list[int]], limit: int | None, asked: int | None) -> int:
+    """How many are longer than the limit."""
+    cut = 0 if limit is None else sum(len(ids) > limit for ids in encoded)
     if cut:
-        logger.warning("%d of %d %s were longer than %d tokens and were cut", cut, len(encoded), what, limit)
+        logger.warning("%d of %d %s were longer than %d tokens and were cut", cut, len(encoded), what, asked)
     return cut

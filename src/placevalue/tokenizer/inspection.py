@@ -1,4 +1,4 @@
-"""What a text becomes: its pieces before and after, each number's digits, places, weights and value, and the cost."""
+"""Show how a text is tokenized: its pieces before and after, each number's digits and weights, and the cost."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _SPACES = str.maketrans({"Ġ": "␣", "▁": "␣", "Ċ": "⏎", "\n": "⏎"})
-_TINTS = ("cyan", "blue")  # neighbouring pieces
+_TINTS = ("cyan", "blue")  # alternate, so that neighbouring pieces differ
 
 
 @dataclass(frozen=True)
 class InspectedNumber:
-    """One number as the model reads it; digits, places and weights go together."""
+    """One number as the model reads it, with a place and a weight for each digit."""
 
     text: str
     value: Decimal
@@ -34,7 +34,7 @@ class InspectedNumber:
 
 @dataclass(frozen=True)
 class Inspection:
-    """A text in both tokenizers, as pieces without the special tokens around them."""
+    """A text's pieces in both tokenizers, without special tokens."""
 
     base: list[str]
     ours: list[str]
@@ -44,14 +44,7 @@ class Inspection:
 def inspect_text(
     text: str, base: PreTrainedTokenizerBase, tokenizer: PreTrainedTokenizerBase, decimals: Decimals = "places"
 ) -> Inspection:
-    """What a text becomes; places and weights are read off the ids, as the model reads them.
-
-    Args:
-        text: Any text.
-        base: The tokenizer that `tokenizer` was made from.
-        tokenizer: From `number_tokenizer`.
-        decimals: As in `attach`.
-    """
+    """Tokenize a text with a number tokenizer and its base; places and weights come from the ids, as in the model."""
     names = {marker: MARKER_NAMES[name] for name, marker in marker_ids(tokenizer).items()}
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     pieces = [
@@ -71,7 +64,7 @@ def inspect_text(
 
 
 def render(inspection: Inspection, title: str) -> "RenderableType":
-    """An inspection for the terminal: pieces in colour, a table of the numbers, the cost."""
+    """Show an inspection in the terminal."""
     from rich.console import Group
     from rich.panel import Panel
 
@@ -85,7 +78,7 @@ def render(inspection: Inspection, title: str) -> "RenderableType":
 
 
 def _coloured(pieces: list[str]) -> "Text":
-    """Pieces side by side in alternating colours; markers dim, digits of numbers bold."""
+    """Pieces in alternating colours, with dim markers and bold numbers."""
     from rich.text import Text
 
     line, inside = Text(), False

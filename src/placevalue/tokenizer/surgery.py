@@ -1,15 +1,15 @@
-"""The surgery on `tokenizer.json`: markers around every number, one piece a digit, all else as it was.
+"""Edit a `tokenizer.json` so that it writes markers around every number and each digit as its own piece.
 
-A fast tokenizer is a pipeline: added tokens, normalizer, pre-tokenizer, model, decoder. Everything happens with
-parts the pipeline already has, so that the result is an ordinary `tokenizer.json`:
+A fast tokenizer is a pipeline of added tokens, normalizer, pre-tokenizer, model and decoder. All changes use steps that
+such pipelines have, so the result is an ordinary `tokenizer.json`:
 
-1. The normalizer writes a close marker behind each numeral, an open marker before it, and a guard character before
+1. The normalizer writes a close marker after each numeral, an open marker before it, and a guard character before
    each of its characters. The markers are added tokens that are matched in normalized text.
-2. The pre-tokenizer splits at guards and drops them, so that each digit reaches the model alone.
-3. The decoder drops the markers again.
+2. The pre-tokenizer splits at guards and drops them, so that the model sees each digit alone.
+3. The decoder drops the markers.
 
-What a user types cannot become a marker inside a text: the markers are characters that Unicode reserves for
-internal use (or, where a normalizer deletes those, very rare symbols), and typed ones are exchanged first.
+Typed text cannot become a marker: the markers are characters that Unicode reserves for internal use (or very rare
+symbols, if a normalizer deletes those), and the normalizer replaces typed ones first.
 """
 
 import json
@@ -23,11 +23,11 @@ from placevalue.numbers.numerals import pattern_regex
 
 Json = dict[str, Any]
 
-# Seven characters each: start, guard, exchange, open, close, agg, pause. Unicode's noncharacters are reserved for
-# internal use; the second choice, ideographic description characters, survives normalizers that delete them.
+# Seven characters each: start, guard, exchange, open, close, agg, pause. First Unicode's noncharacters, reserved for
+# internal use, then ideographic description characters, for normalizers that delete those.
 _CANDIDATES = ("\ufdd0\ufdd1\ufdd2\ufdd3\ufdd4\ufdd5\ufdd6", "\u2ff0\u2ff1\u2ff2\u2ff3\u2ff4\u2ff5\u2ff6")
-# Where numerals begin and go on, once each has its close marker. Under `paper` every digit is part of a numeral, so a
-# character's neighbours tell, and the search can jump from digit to digit; other patterns need the general forms.
+# Where numerals begin and continue, after close markers are written. Under `paper` every digit is part of a numeral, so
+# a character's neighbours decide, and the search jumps from digit to digit; other patterns need the general forms.
 _PAPER_BEGINS = r"(?<![0-9.])(?=[0-9])|(?<![0-9])(?=\.[0-9])"
 _PAPER_INSIDE = r"[0-9.]\K(?=[0-9])|[0-9]\K(?=\.[0-9])"
 
@@ -46,46 +46,40 @@ class Signs:
 
     @property
     def markers(self) -> str:
-        """The four that are tokens."""
+        """The four characters that are tokens."""
         return self.open + self.close + self.agg + self.pause
 
     @property
     def reserved(self) -> str:
-        """All that a user's text must not contain."""
+        """All characters that a user's text must not contain."""
         return self.start + self.guard + self.markers
 
 
 def choose_signs(normalize: Callable[[str], str], vocabulary: Json) -> Signs:
-    """The first set of characters that the normalizer leaves alone and the vocabulary does not hold."""
+    """The first set of characters that the normalizer keeps and the vocabulary does not contain."""
     for candidate in _CANDIDATES:
         if all(normalize(c).strip("▁ ") == c and c not in vocabulary for c in candidate):
             return Signs(*candidate)
     raise TokenizerError(
-        "this tokenizer's normalizer deletes or its vocabulary holds every character that could mark a number; "
-        f"expected one of {[ascii(c) for c in _CANDIDATES]} to survive it"
+        "this tokenizer's normalizer deletes or its vocabulary holds every character that could mark a number: "
+        f"expected one of {[ascii(c) for c in _CANDIDATES]} to be free. Choose another base"
     )
 
 
 def write_numbers(spec: Json, layout: Layout, signs: Signs) -> Json:
-    """A `tokenizer.json` that writes numbers as digits between markers, from one that does not.
-
-    Args:
-        spec: The parsed `tokenizer.json`; it is not changed.
-        layout: Which numbers, and how they are written.
-        signs: The reserved characters, from `choose_signs`.
-    """
+    """Return a `tokenizer.json` that writes numbers as digits between markers; `spec` itself is not changed."""
     spec = json.loads(json.dumps(spec))
     spec["truncation"] = spec["padding"] = None
     normalizers = _steps(spec["normalizer"], "normalizers")
     pre_tokenizers = _steps(spec["pre_tokenizer"], "pretokenizers")
     prefix = _take_prefix(normalizers, pre_tokenizers, signs)
-    # Numbers first: some normalizers turn ½ or ² into digits, others delete what stands between two numbers.
+    # Numbers first: some normalizers turn ½ or ² into digits, others delete the text between two numbers.
     steps = [*_number_steps(layout, signs), *normalizers, *prefix, _replace(signs.start, "")]
     spec["normalizer"] = {"type": "Sequence", "normalizers": steps}
     spec["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": _split_digits(pre_tokenizers, signs)}
     spec["decoder"] = _decoder(_steps(spec["decoder"], "decoders"), signs)
     for token in spec["added_tokens"]:
-        # Matched after the normalizer, such a token would be torn apart by the markers around its digits.
+        # If matched after the normalizer, the markers around its digits would split such a token.
         token["normalized"] &= not any(c in "0123456789" for c in token["content"])
     return spec
 
@@ -104,31 +98,31 @@ def _replace(pattern: str, content: str, regex: bool = False) -> Json:
 
 
 def _number_steps(layout: Layout, signs: Signs) -> list[Json]:
-    """Normalizer steps that exchange typed markers, then write ours around each numeral and guards inside."""
+    """Normalizer steps that replace typed markers, then write ours around each numeral and guards inside."""
     reserved, start, guard, close = signs.reserved, signs.start, signs.guard, signs.close
-    # Our own look-behind must also see the close marker, which stands where the last digit stood.
+    # The look-behind of `extended` must also refuse a close marker, which now follows the last digit.
     numeral = f"(?WDSP:{pattern_regex(layout.pattern).replace('(?<![', f'(?<![{close}')})"
     ignored = f"(?>(?WDSP:{layout.ignore}))" if layout.ignore else None
     extra = {None: "", "agg": signs.agg, "pause": signs.pause}[layout.token]
     before, after = (extra, "") if layout.position == "before" else ("", extra)
 
     def gap(until: str, unless: str = "") -> str:
-        """Text up to `until`, with whatever is ignored swallowed whole; plain runs first, for speed."""
+        """Text up to `until`, in which ignored text is skipped as a whole."""
         if ignored:
             return f"(?>(?:{ignored}{unless}|(?!{until})(?m:.))*)"
         return f"(?>(?:[^-+.0-9{close}]|(?!{until})(?m:.))*)"
 
     ends = f"\\G{gap(numeral)}{numeral}\\K" if ignored else f"{numeral}\\K"
     ended = numeral + after + close
-    # Nothing ignored ends where a numeral does, though the marker there may look like the end of a word.
+    # Ignored text never ends where a numeral ends, though the marker there may look like a word boundary.
     begins = f"(?:\\A|{close}){gap(ended, unless=f'(?!{after}{close})')}\\K(?={ended})"
     inside = f"(?:{guard}|\\G(?!\\A))[^{signs.markers}]\\K(?=[^{signs.markers}])"
     if layout.pattern == "paper" and not ignored:
         begins, inside = _PAPER_BEGINS, _PAPER_INSIDE
     return [
-        # An insertion at the very start of a text leaves alignments behind on which later steps panic.
+        # Later steps panic after an insertion at the very start of a text, so start with a character.
         {"type": "Prepend", "prepend": start},
-        # A marker that is the whole text stays, since the added tokens themselves are normalized too.
+        # Keep a marker that is the whole text, since the added tokens themselves are normalized too.
         _replace(f"[{reserved}](?<!\\A{start})(?!(?<=\\A{start}[{signs.markers}])\\z)", signs.exchange, regex=True),
         _replace(ends, after + close, regex=True),
         _replace(begins, signs.open + before + guard, regex=True),
@@ -137,10 +131,10 @@ def _number_steps(layout: Layout, signs: Signs) -> list[Json]:
 
 
 def _take_prefix(normalizers: list[Json], pre_tokenizers: list[Json], signs: Signs) -> list[Json]:
-    """Take the word-boundary prefix out of the base steps (changed in place) and return steps that write it instead.
+    """Remove the word-boundary prefix from the base steps, in place, and return steps that write it instead.
 
-    SentencePiece and some byte-level tokenizers put a space before the first word of every stretch between added
-    tokens. Our markers are added tokens, so left alone they would put one behind every number.
+    SentencePiece and some byte-level tokenizers add a space after every added token. Our markers are added tokens, so
+    there would be a space after every number.
     """
     first = f"\\A{signs.start}(?![{signs.markers}]|\\z)"
     for index, step in enumerate(normalizers):
@@ -159,7 +153,7 @@ def _take_prefix(normalizers: list[Json], pre_tokenizers: list[Json], signs: Sig
                 return [
                     _replace(f"\\A{signs.start}\\K\\s+", "", regex=True),
                     {"type": "Strip", "strip_left": False, "strip_right": True},
-                    # One plain space a gap, which Metaspace then writes; nearly all are so already, and cost nothing.
+                    # Make every gap one plain space, which Metaspace then replaces; most gaps are that already.
                     _replace(f"\\s(?:\\s+{space}?|{space}|(?<! ))", " ", regex=True),
                     _replace(f"{first}(?!{space})", space, regex=True),
                 ]
@@ -171,16 +165,16 @@ def _take_prefix(normalizers: list[Json], pre_tokenizers: list[Json], signs: Sig
 
 
 def _split_digits(pre_tokenizers: list[Json], signs: Signs) -> list[Json]:
-    """The base steps with a split at every guard, which is dropped."""
+    """The base steps with a split at every guard."""
     split = {"type": "Split", "behavior": "Removed", "invert": False}
     if any(step["type"] == "Metaspace" and step["prepend_scheme"] == "first" for step in pre_tokenizers):
-        # Metaspace alone knows where the text begins; it may put its space before a guard, to be dropped with it.
+        # Only Metaspace knows where the text begins. Its space before a guard is dropped with the guard.
         return [*pre_tokenizers, split | {"pattern": {"Regex": f"▁?{signs.guard}"}}]
     return [split | {"pattern": {"String": signs.guard}}, *pre_tokenizers]
 
 
 def _decoder(decoders: list[Json], signs: Signs) -> Json:
-    """The base decoder, with markers dropped and, for WordPiece, the digits of a number joined."""
+    """The base decoder, which now drops markers and, for WordPiece, joins the digits of a number."""
     drop = _replace(f"[{signs.reserved}]", "", regex=True)
     if any(step["type"] == "WordPiece" for step in decoders):
         join = _replace(f"(?:{signs.open}|\\G(?!\\A))[^ {signs.close}]*\\K ", "", regex=True)

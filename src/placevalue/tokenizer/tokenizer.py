@@ -1,30 +1,31 @@
-"""The digit tokenizer: a copy of any fast tokenizer that writes numbers as `[F] [AGG] d1 .. dn [/F]`.
+"""Number tokenizers: copies of fast tokenizers that write numbers as `[F] [AGG] d1 .. dn [/F]`.
 
-The copy is an ordinary fast tokenizer: it is saved as a plain `tokenizer.json`, comes back from disk the same, and
-gives the base tokenizer's own ids for text without numbers.
+The copy is an ordinary fast tokenizer with a plain `tokenizer.json`. Text without numbers keeps its ids.
 """
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from os import PathLike
 from typing import Any
 
+import torch
 from tokenizers import AddedToken, Tokenizer
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from placevalue.common.errors import TokenizerError
-from placevalue.common.hub import is_encoder_decoder, load_tokenizer
-from placevalue.numbers.config import Layout, NumberIds, Position, Token
+from placevalue.common.errors import ConfigError, TokenizerError
+from placevalue.common.hub import load_tokenizer
+from placevalue.numbers.aggregation import find_aggregation
+from placevalue.numbers.config import Layout, NumberConfig, NumberIds, Position, Token
 from placevalue.numbers.numerals import find_numerals
+from placevalue.numbers.spans import find_digits
 from placevalue.tokenizer.surgery import Signs, choose_signs, write_numbers
 
-# Where the settings live in the tokenizer's own `tokenizer_config.json`, and in the model's `config.json`.
+# The key of the settings in `tokenizer_config.json` and in a model's `config.json`.
 SETTINGS = "placevalue"
-# What `inspect` and error messages call the markers.
 MARKER_NAMES = {"open": "[F]", "close": "[/F]", "agg": "[AGG]", "pause": "[PAUSE]"}
-# Text without a number that any pipeline must leave as it was: boundaries, spaces, accents, digits that are none.
+# Text without numbers, which must keep its ids: boundaries, spaces, accents, digits that do not count.
 _PLAIN = " The cat (it's ours)  sat, then ran.\nNaïve café! ½ x² Ⅳ ٣ [F] [AGG] [/F] é ..."
-# Text with every kind of number and boundary: what a changed pipeline would write differently.
+# Text with every kind of number and boundary, to recognise a changed pipeline.
 _PROBE = "In 1999, room12b had -3.50 of 1,000 (7%). Naïve ½ [F] ends in .5"
 _KEPT = ("padding_side", "truncation_side", "model_max_length", "clean_up_tokenization_spaces", "chat_template",
          "model_input_names", "split_special_tokens", "name_or_path")  # fmt: skip
@@ -32,27 +33,29 @@ _KEPT = ("padding_side", "truncation_side", "model_max_length", "clean_up_tokeni
 
 def number_tokenizer(
     base: str | PathLike[str] | PreTrainedTokenizerBase,
-    token: Token | None = None,
-    position: Position = "before",
-    pattern: str = "paper",
+    config: NumberConfig | Token | None = None,
+    position: Position | None = None,
+    pattern: str | None = None,
     ignore: str | None = None,
+    *,
+    token: Token | None = None,
 ) -> PreTrainedTokenizerFast:
-    """A copy of a tokenizer that writes each number digit by digit between markers.
+    """Copy a tokenizer so that it writes each number digit by digit between markers.
 
-    All four markers are added whatever the layout, in one order, so that every layout shares one vocabulary.
+    Every layout adds all four markers in the same order, so all layouts share one vocabulary.
 
     Args:
         base: A hub name, a folder, or a fast tokenizer; it is not changed.
-        token: The extra token each number gets: None, `agg` or `pause`.
-        position: Whether the extra token stands `before` or `after` the digits.
-        pattern: What counts as a number: `paper`, `extended`, or a regular expression.
-        ignore: A regular expression; what it matches is left alone, digits included (years, identifiers).
+        config: All settings in one object, which is stored with the tokenizer for `attach`; or only the token.
+        position: Without a config, see `NumberConfig` for this and the following, and for the defaults.
+        pattern: What counts as a number.
+        ignore: Text to leave alone.
+        token: The extra token of each number.
 
     Example:
         >>> tokenizer = number_tokenizer("google/flan-t5-base", token="agg")  # doctest: +SKIP
     """
-    layout = Layout(token, position, pattern, ignore)
-    find_numerals("", pattern, ignore)  # refuses what is no pattern before anything is built
+    config = _configured(config, token=token, position=position, pattern=pattern, ignore=ignore)
     tokenizer = base if isinstance(base, PreTrainedTokenizerBase) else load_tokenizer(base)
     if not tokenizer.is_fast:
         raise TokenizerError(
@@ -66,20 +69,34 @@ def number_tokenizer(
     backend = tokenizer.backend_tokenizer
     normalize = backend.normalizer.normalize_str if backend.normalizer else str
     signs = choose_signs(normalize, tokenizer.get_vocab())
-    changed = Tokenizer.from_str(json.dumps(write_numbers(json.loads(backend.to_str()), layout, signs)))
+    changed = Tokenizer.from_str(json.dumps(write_numbers(json.loads(backend.to_str()), config, signs)))
     changed.add_tokens([AddedToken(sign, normalized=True, special=False) for sign in signs.markers])
-    settings = {"layout": asdict(layout), "signs": asdict(signs)}
+    layout = asdict(config)
+    for_attach = {name: layout.pop(name) for name in ("aggregation", "decimals")}
+    settings = {"layout": layout, "signs": asdict(signs), "attach": for_attach}
     result = PreTrainedTokenizerFast(tokenizer_object=changed, **_kept(tokenizer), **{SETTINGS: settings})
     _verify(tokenizer, result)
-    result.init_kwargs[SETTINGS] |= {
-        "probe": _ids(result, _PROBE),
-        "encoder_decoder": is_encoder_decoder(tokenizer.name_or_path),
-    }
+    result.init_kwargs[SETTINGS] |= {"probe": _ids(result, _PROBE), "encoder_decoder": None}  # attach says which
     return result
 
 
+def _configured(config: NumberConfig | Token | None, **settings: Any) -> NumberConfig:
+    """The config given, or one made from the settings that are not None."""
+    if not isinstance(config, NumberConfig | None):
+        settings["token"], config = config, None
+    given = {name: value for name, value in settings.items() if value is not None}
+    if config is None:
+        return NumberConfig(**given)
+    if given:
+        names = ", ".join(given)
+        raise ConfigError(f"both a NumberConfig and {names} were given, expected one: set {names} in the NumberConfig")
+    if config.aggregation is not None:
+        find_aggregation(config.aggregation)
+    return config
+
+
 def _kept(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """What the copy takes over besides the pipeline: special tokens, sides, lengths, chat template."""
+    """What the copy keeps besides the pipeline: special tokens, sides, lengths, chat template."""
     kept = {name: getattr(tokenizer, name) for name in _KEPT if getattr(tokenizer, name, None) is not None}
     if extra := getattr(tokenizer, "extra_special_tokens", None):
         kept["extra_special_tokens"] = extra
@@ -108,7 +125,7 @@ def marker_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
 
 
 def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
-    """Every id that a number can be made of; symbols that the vocabulary lacks are -1."""
+    """Every id that a number can contain; symbols that the pattern or the vocabulary lacks are -1."""
     model, unknown = tokenizer.backend_tokenizer.model, tokenizer.unk_token_id
 
     def single(character: str) -> int:
@@ -119,7 +136,7 @@ def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
     if -1 in digits or len(set(digits)) < 10:
         missing = [digit for digit, id_ in enumerate(digits) if id_ == -1 or digits.count(id_) > 1]
         raise TokenizerError(
-            f"the digits {missing} have no id of their own in this {type(model).__name__} vocabulary: expected one "
+            f"the digits {missing} have no id of their own in this {type(model).__name__} vocabulary: expected a "
             "token for each of 0 to 9. Choose another base"
         )
     markers: dict[str, Any] = dict(marker_ids(tokenizer))
@@ -130,26 +147,25 @@ def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
             f"the characters {missing_symbols}, which the pattern {pattern!r} can write, have no id of their own in "
             f"this {type(model).__name__} vocabulary: choose another pattern or another base"
         )
-    ids = NumberIds(**markers, digits=digits, point=single("."))
     if pattern == "paper":
-        return ids
-    others, exponents = (single(","), single("+")), (single("e"), single("E"))
-    return replace(ids, minus=single("-"), others=others, exponents=exponents)
+        return NumberIds(**markers, digits=digits, point=single("."))
+    point, comma, plus, minus, small, large = map(single, ".,+-eE")
+    return NumberIds(**markers, digits=digits, point=point, minus=minus, others=(comma, plus), exponents=(small, large))
 
 
 def probe_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
-    """How the tokenizer wrote a fixed text when it was made."""
+    """A fixed text as the tokenizer encoded it when it was made."""
     return tuple(_settings(tokenizer)["probe"])
 
 
 def check_unchanged(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Refuse a tokenizer that came back from disk other than it was made."""
+    """Raise an error if a tokenizer was changed by saving and loading."""
     made, now = list(probe_ids(tokenizer)), _ids(tokenizer, _PROBE)
     if made != now:
         raise TokenizerError(
             f"this {type(tokenizer).__name__} is not what was saved: it writes {_PROBE!r} as "
             f"{tokenizer.convert_ids_to_tokens(now)}, expected {tokenizer.convert_ids_to_tokens(made)}. AutoTokenizer "
-            "rebuilds some families (Qwen 2 among them) and drops their pipeline: load it with "
+            "rebuilds some families (such as Qwen 2) and drops their pipeline: load it with "
             "placevalue.from_pretrained or placevalue.load_number_tokenizer"
         )
 
@@ -168,23 +184,20 @@ def _settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
 
 
 def _verify(base: PreTrainedTokenizerBase, changed: PreTrainedTokenizerFast) -> None:
-    """Refuse a tokenizer whose pipeline has parts that the surgery does not know."""
-    digits = number_ids(changed).digits
+    """Raise an error if the edited pipeline does not work as expected."""
+    numbers, layout = number_ids(changed), number_layout(changed)
     family = type(base.backend_tokenizer.model).__name__
     if _ids(base, _PLAIN) != _ids(changed, _PLAIN):
         raise TokenizerError(
             f"this {family} tokenizer ({type(base).__name__}) splits text in a way that placevalue would change: "
             f"expected {base.tokenize(_PLAIN)}, got {changed.tokenize(_PLAIN)}. Please report it"
         )
-    layout, markers = number_layout(changed), marker_ids(changed)
     for text in ("0123456789", "no 0123456789", "x0123456789x"):
         numerals = find_numerals(text, layout.pattern, layout.ignore)
-        wanted = [digits[int(c)] for numeral in numerals for c in numeral.text if c in "0123456789"]
-        ids, inside, found = _ids(changed, text), False, []
-        for i in ids:
-            inside = i == markers["open"] or (inside and i != markers["close"])
-            found += [i] if inside and i not in markers.values() else []
-        if found != wanted:
+        wanted = [int(c) for numeral in numerals for c in numeral.text if c in "0123456789"]
+        ids = _ids(changed, text)
+        digits = find_digits(torch.tensor([ids]), numbers)
+        if digits.values[digits.mask].tolist() != wanted:
             raise TokenizerError(
                 f"this {family} tokenizer does not give each digit its own id: {text!r} became "
                 f"{changed.convert_ids_to_tokens(ids)}. Its added tokens may hold digits; choose another base"
