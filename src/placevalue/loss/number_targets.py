@@ -74,22 +74,22 @@ def find_numbers(targets: Tensor, ids: NumberIds, shift: int = 0, packed: bool |
         packed = targets.device.type == "cpu" or length > _SHORT
     if not packed:
         tokens = read_tokens(targets, ids)
-        return Numbers(targets, tokens, *_find_members(tokens), shift)
+        return Numbers(targets, tokens, *_find_members(tokens, length), shift)
     rows, starts = (targets == ids.open).nonzero(as_tuple=True)
     at = starts[:, None] + torch.arange(min(LONGEST + 2, length), device=targets.device)
     lines = torch.where(at < length, targets[rows[:, None], at.clamp(max=length - 1)], OUTSIDE)
     tokens = read_tokens(lines, ids)
-    members, valid = _find_members(tokens)
+    members, valid = _find_members(tokens, 1)
     kept = valid[:, 0]
-    members = members[kept, :1]
+    members = members[kept]
     width = int(members.sum(2).max()) + 1 if len(members) else 1
     tokens = Tokens(*(each[kept, :width] for each in vars(tokens).values()))
-    return Numbers(lines[kept, :width], tokens, members[..., :width], valid[kept, :1], shift, rows[kept], starts[kept])
+    return Numbers(lines[kept, :width], tokens, members[..., :width], valid[kept], shift, rows[kept], starts[kept])
 
 
-def _find_members(tokens: Tokens) -> tuple[Tensor, Tensor]:
-    """`members` and `valid` of `Numbers`, with a number for every position."""
-    opens = constant(torch.arange, tokens.start.shape[1], tokens.start.device).unsqueeze(1)
+def _find_members(tokens: Tokens, count: int) -> tuple[Tensor, Tensor]:
+    """`members` and `valid` of `Numbers`, with an entry for each of the first `count` positions."""
+    opens = constant(torch.arange, count, tokens.start.device).unsqueeze(1)
     members = (tokens.start.unsqueeze(1) == opens) * tokens.member.unsqueeze(1).float()
     counts = members @ tokens.kinds
     whole = counts @ constant(torch.tensor, _WHOLE, counts.device)
