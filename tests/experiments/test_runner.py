@@ -292,7 +292,12 @@ class TestObstacles:
         assert "training.epoch is unknown" in told and "generation.beams: expected a whole number" in told
         assert main(command) == 1
         told = capsys.readouterr().err
-        for part in ("gone.csv", "lost.jsonl", "'/nowhere at all' is not an existing folder", "training.optimizer='best'"):
+        for part in (
+            "gone.csv",
+            "lost.jsonl",
+            "'/nowhere at all' is not an existing folder",
+            "training.optimizer='best'",
+        ):
             assert part in told
         assert not (tmp_path / "out").exists()
 
