@@ -3,9 +3,8 @@
 import argparse
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
 
-from placevalue.cli.console import make_console
+from placevalue.cli.console import define_fields, make_console, read_fields
 from placevalue.data import CORPORA, FermatConfig, corpus_licence, data_size, load_data, write_fermat
 
 
@@ -31,9 +30,7 @@ def _list_data(_: argparse.Namespace) -> None:
         console.print(f"{corpus.about} ({corpus_licence(name)})", soft_wrap=True)
         for part in corpus.parts:
             console.print(f"  {f'{name}:{part}':<36}{data_size(f'{name}:{part}'):>6,} problems", soft_wrap=True)
-    console.print(
-        "`placevalue data fermat` generates FERMAT's training and dev sets with other settings", soft_wrap=True
-    )
+    console.print("`placevalue data fermat` generates FERMAT's sets with other settings", soft_wrap=True)
 
 
 def _define_show(action: argparse.ArgumentParser) -> None:
@@ -53,12 +50,7 @@ def _show_data(options: argparse.Namespace) -> None:
 
 
 def _define_fermat(action: argparse.ArgumentParser) -> None:
-    kinds = get_type_hints(FermatConfig)
-    for setting in fields(FermatConfig):
-        choices = get_args(kinds[setting.name])
-        kind: dict[str, Any] = {"choices": choices} if choices else {"type": int}
-        about = f"{setting.metadata['help']} (default: %(default)s)"
-        action.add_argument(f"--{setting.name.replace('_', '-')}", default=setting.default, help=about, **kind)
+    define_fields(action, FermatConfig, {each.name: each.metadata["help"] for each in fields(FermatConfig)})
     action.add_argument("--out", type=Path, required=True, help="folder for train.jsonl, dev.jsonl and data.json")
 
 
@@ -67,7 +59,7 @@ def _make_fermat(options: argparse.Namespace) -> None:
     console = make_console()
     from rich.progress import Progress
 
-    config = FermatConfig(**{setting.name: getattr(options, setting.name) for setting in fields(FermatConfig)})
+    config: FermatConfig = read_fields(options, FermatConfig)
     with Progress(console=console) as progress:
         task = progress.add_task("FERMAT", total=config.size + config.dev_size)
         record = write_fermat(config, options.out, lambda rows: progress.advance(task, rows))

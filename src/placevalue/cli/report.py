@@ -9,15 +9,7 @@ from placevalue.common.files import write_whole
 from placevalue.experiments.methods import METHODS
 from placevalue.reports.results import load_experiments
 from placevalue.reports.summary import summarise
-from placevalue.reports.tables import (
-    PERCENTAGES,
-    SHOWN,
-    make_table,
-    to_csv,
-    to_latex,
-    to_markdown,
-    without_operations,
-)
+from placevalue.reports.tables import PERCENTAGES, SHOWN, make_table, to_csv, to_latex, to_markdown, without_operations
 from placevalue.reports.terminal import terminal_table
 
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
@@ -32,9 +24,8 @@ def define(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--format", choices=FORMATS, default="html", help="html is a page with charts and predictions")
     shown = f"repeatable; default: {', '.join(SHOWN)}"
     verb.add_argument("--metric", action="append", choices=PERCENTAGES, metavar="NAME", help=shown)
-    verb.add_argument(
-        "--baseline", choices=list(METHODS), metavar="METHOD", help="default: digits, or the first method"
-    )
+    baseline = "default: digits, or the first method"
+    verb.add_argument("--baseline", choices=list(METHODS), metavar="METHOD", help=baseline)
     verb.add_argument("--brief", action="store_true", help="omit operations (terminal, markdown and latex only)")
     out = "default: report.html in the first folder; tables are printed"
     verb.add_argument("--out", type=Path, metavar="FILE", help=out)
