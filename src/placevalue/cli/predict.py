@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> None:
         return
     with make_progress(console) as bar:
         task = bar.add_task("problems", total=len(assignment.questions), text="")
-        show = lambda done, total: bar.update(task, completed=done, text=f"{done:,} of {total:,}")  # noqa: E731
+        show = lambda done, total: bar.update(task, completed=done, text=f"{done:,}/{total:,}")  # noqa: E731
         record = answer_problems(assignment, options.out, options.device, show)
         show(record.counts["problems"], record.counts["problems"])
     console.print(count_table(record.counts, str(options.out)))

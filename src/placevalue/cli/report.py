@@ -57,17 +57,12 @@ def run(options: argparse.Namespace) -> None:
         return
     text = to_csv(summaries) if options.format == "csv" else WRITERS[options.format](tables)
     if options.into is not None:
-        write_whole(options.into, replace_between(options.into.read_text(encoding="utf-8"), text, options.into))
+        before, begin, rest = options.into.read_text(encoding="utf-8").partition(BEGIN)
+        _, end, after = rest.partition(END)
+        if not begin or not end:
+            raise ConfigError(f"{options.into} has no place for tables: add {BEGIN} and {END}, each on its own line")
+        write_whole(options.into, f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}")
     elif options.out is None:
         print(text, end="")  # noqa: T201
     else:
         write_whole(options.out, text)
-
-
-def replace_between(text: str, tables: str, path: Path) -> str:
-    """The text with new tables between its two markers."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ConfigError(f"{path} has no place for tables: add {BEGIN} and {END}, each on a separate line")
-    return f"{before}{begin}\n\n{tables.strip()}\n\n{end}{after}"
