@@ -11,11 +11,15 @@ from placevalue.data import CORPORA, FermatConfig, corpus_licence, data_size, lo
 def define(verb: argparse.ArgumentParser) -> None:
     """The flags of `data`."""
     actions = verb.add_subparsers(required=True, metavar="ACTION")
-    for name, (define_action, action) in ACTIONS.items():
-        about = (action.__doc__ or "").splitlines()[0]
-        parser = actions.add_parser(name, help=about, description=about)
-        parser.set_defaults(action=action)
-        define_action(parser)
+    parsers = {}
+    for name, action in (("list", _list_data), ("show", _show_data), ("fermat", _make_fermat)):
+        parsers[name] = actions.add_parser(name, help=action.__doc__, description=action.__doc__)
+        parsers[name].set_defaults(action=action)
+    show, fermat = parsers["show"], parsers["fermat"]
+    show.add_argument("data", metavar="DATA", help="a name from `data list`, or a .jsonl or .csv file")
+    show.add_argument("--rows", type=int, default=3, help="number of problems (default: %(default)s)")
+    define_fields(fermat, FermatConfig, {each.name: each.metadata["help"] for each in fields(FermatConfig)})
+    fermat.add_argument("--out", type=Path, required=True, help="folder for train.jsonl, dev.jsonl and data.json")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -30,12 +34,7 @@ def _list_data(_: argparse.Namespace) -> None:
         console.print(f"{corpus.about} ({corpus_licence(name)})", soft_wrap=True)
         for part in corpus.parts:
             console.print(f"  {f'{name}:{part}':<36}{data_size(f'{name}:{part}'):>6,} problems", soft_wrap=True)
-    console.print("`placevalue data fermat` generates FERMAT's sets with other settings", soft_wrap=True)
-
-
-def _define_show(action: argparse.ArgumentParser) -> None:
-    action.add_argument("data", metavar="DATA", help="a name from `data list`, or a .jsonl or .csv file")
-    action.add_argument("--rows", type=int, default=3, help="number of problems (default: %(default)s)")
+    console.print("`placevalue data fermat` generates FERMAT's training sets with other settings", soft_wrap=True)
 
 
 def _show_data(options: argparse.Namespace) -> None:
@@ -49,11 +48,6 @@ def _show_data(options: argparse.Namespace) -> None:
     console.print(f"{len(problems):,} problems", soft_wrap=True)
 
 
-def _define_fermat(action: argparse.ArgumentParser) -> None:
-    define_fields(action, FermatConfig, {each.name: each.metadata["help"] for each in fields(FermatConfig)})
-    action.add_argument("--out", type=Path, required=True, help="folder for train.jsonl, dev.jsonl and data.json")
-
-
 def _make_fermat(options: argparse.Namespace) -> None:
     """Generate FERMAT's training and dev sets from its templates."""
     console = make_console()
@@ -65,10 +59,3 @@ def _make_fermat(options: argparse.Namespace) -> None:
         record = write_fermat(config, options.out, lambda rows: progress.advance(task, rows))
     for name, made in record["files"].items():
         console.print(f"{options.out / name}: {made['rows']:,} problems", soft_wrap=True)
-
-
-ACTIONS = {
-    "list": (lambda _parser: None, _list_data),
-    "show": (_define_show, _show_data),
-    "fermat": (_define_fermat, _make_fermat),
-}

@@ -36,6 +36,8 @@ def define(verb: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Search the best values of a recipe's fields on dev; started twice, the command splits the work."""
     console = make_console()
+    import transformers
+
     from placevalue.experiments.sweep import plan_sweep, sweep
     from placevalue.reports.figures import draw_sweep
 
@@ -49,7 +51,12 @@ def run(options: argparse.Namespace) -> None:
             text += "".join(f"\n#   {name_values(point)}" for point in grid_points(plan.searches))
         console.print(text, markup=False, soft_wrap=True)
         return
-    _hush()
+    # Log lines would disturb the progress bar, and the sweep reports failures itself.
+    transformers.logging.set_verbosity_error()
+    with contextlib.suppress(ImportError):  # the sweep itself says what to install
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
     console.file = sys.stdout  # keep printing here while the output of a run is redirected to its log
     session = {"speed_estimate_period": float("inf"), "redirect_stdout": False, "redirect_stderr": False}
     with make_progress(console, **session) as bar:
@@ -65,14 +72,3 @@ def run(options: argparse.Namespace) -> None:
     if record.best is not None:
         console.print(f"best: {' '.join(record.best['overrides'])}", markup=False, soft_wrap=True)
     console.print(f"wrote {out}", markup=False, soft_wrap=True)
-
-
-def _hush() -> None:
-    """Keep log lines of transformers and Optuna out of the progress bar; the sweep reports failures itself."""
-    import transformers
-
-    transformers.logging.set_verbosity_error()
-    with contextlib.suppress(ImportError):  # the sweep itself says what to install
-        import optuna
-
-        optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -108,10 +108,10 @@ class Answerer:
 
     def answer(self, questions: Sequence[Sequence[int]]) -> list[str]:
         """The answers to a batch of encoded questions, without special tokens, markers and surrounding spaces."""
-        side = "right" if self.encoder_decoder else "left"
-        rows = [torch.tensor(question, device=self.stops.device) for question in questions]
-        ids = pad_sequence(rows, True, float(self.settings.pad_token_id), side)  # (batch, length)
-        mask = pad_sequence([torch.ones_like(row) for row in rows], True, 0.0, side)
+        side, device = "right" if self.encoder_decoder else "left", self.stops.device
+        rows = [torch.tensor(question) for question in questions]
+        ids = pad_sequence(rows, True, float(self.settings.pad_token_id), side).to(device)  # (batch, length)
+        mask = pad_sequence([torch.ones_like(row) for row in rows], True, 0.0, side).to(device)
         with torch.inference_mode():
             made = self.model.generate(input_ids=ids, attention_mask=mask, generation_config=self.settings)
         new = made[:, 1:] if self.encoder_decoder else made[:, ids.shape[1] :]

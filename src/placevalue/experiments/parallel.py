@@ -32,7 +32,7 @@ def run_at_once(
                 name, piece = waiting.pop(0)
                 ours, theirs = context.Pipe(duplex=False)
                 arguments = (theirs, work, piece, logs / f"{name}.log", threads)
-                process = context.Process(target=_work, args=arguments, daemon=True)
+                process = context.Process(target=_do_piece, args=arguments, daemon=True)
                 process.start()
                 theirs.close()
                 running[ours] = name, process
@@ -56,7 +56,7 @@ def run_at_once(
     return failures
 
 
-def _work(pipe: Connection, work: Work, piece: Any, log: Path, threads: int) -> None:
+def _do_piece(pipe: Connection, work: Work, piece: Any, log: Path, threads: int) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with log.open("a") as file:
         for number in (1, 2):  # the descriptors, so that output from C libraries is included

@@ -177,7 +177,7 @@ def assign_problems(
     texts, golds = [each.question for each in problems], [each.answer for each in problems]
     kind: dict[str, Any] = {"encoder_decoder": found.encoder_decoder, "plain": found.plain}
     questions, cut = encode_and_cut(found.tokenizer, texts, max_question=longest_question, **kind)
-    lengths_of_answers = answer_lengths(found.tokenizer, golds, **kind)
+    needed = answer_lengths(found.tokenizer, golds, **kind)
     return Assignment(
         checkpoint=found,
         generation=generation,
@@ -186,7 +186,7 @@ def assign_problems(
         sets=sets,
         questions=[each["input_ids"] for each in questions],
         cut=cut,
-        reachable=[length <= longest_answer for length in lengths_of_answers],
+        reachable=[length <= longest_answer for length in needed],
         leakage=leakage,
     )
 
@@ -298,7 +298,8 @@ def _predictions(assignment: Assignment, partial: Partial) -> list[Prediction]:
     for name, problems in assignment.sets.items():
         fermat = any(source.startswith("fermat") for source in data_sources(name))
         for each in problems:
-            index, question = len(rows), None if fermat else each.question
+            index = len(rows)
+            question = None if fermat else each.question
             reachable = assignment.reachable[index]
             rows.append(Prediction(each.id, each.answer, texts[index], name, question, each.operation, reachable))
     return rows
@@ -312,5 +313,4 @@ def read_links(out: Path) -> dict[str, Any] | None:
     if not (out / PARTIAL).exists():
         return None
     with (out / PARTIAL).open(encoding="utf-8") as file:
-        found: dict[str, Any] = json.loads(file.readline())["run"]
-    return found
+        return dict(json.loads(file.readline())["run"])

@@ -263,8 +263,7 @@ def to_yaml(values: dict[str, Any]) -> str:
     """Plain values as YAML, in their order."""
     import yaml
 
-    text: str = yaml.safe_dump(plain(values), sort_keys=False, allow_unicode=True)
-    return text
+    return str(yaml.safe_dump(plain(values), sort_keys=False, allow_unicode=True))
 
 
 def set_value(values: dict[str, Any], path: str, value: Any) -> None:

@@ -146,7 +146,6 @@ class _Sweep:
         return sum(float(score["value"]) for score in scores.values()) / seeds
 
     def _sampler(self, trial: Any) -> Any:
-        """The sampler that chooses the values of a trial."""
         from optuna.exceptions import ExperimentalWarning
         from optuna.samplers import PartialFixedSampler, RandomSampler, TPESampler
         from optuna.trial import TrialState
