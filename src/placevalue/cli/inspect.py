@@ -19,9 +19,8 @@ def define(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--position", choices=get_args(Position), default="before", help="where the extra token goes")
     verb.add_argument("--pattern", default="paper", help="paper, extended, or a regular expression for numbers")
     verb.add_argument("--ignore", help="a regular expression for text to leave alone")
-    verb.add_argument(
-        "--decimals", choices=get_args(Decimals), default="places", help="how digits after the point count"
-    )
+    decimals = "how digits after the point count"
+    verb.add_argument("--decimals", choices=get_args(Decimals), default="places", help=decimals)
     verb.add_argument("--svg", type=Path, metavar="FILE", help="also write the picture to a file")
 
 

@@ -44,19 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
-    """The options; overrides of a recipe (KEY=VALUE) may be anywhere on the line."""
-    parser = _parser(words)
-    options, rest = parser.parse_known_args(words)
-    if hasattr(options, "overrides"):
-        options.overrides += [word for word in rest if "=" in word and not word.startswith("-")]
-        rest = [word for word in rest if word not in options.overrides]
-    if rest:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    return options
-
-
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser; flags are defined for the verb among the words alone."""
+    """The options; only the verb among the words defines its flags, and KEY=VALUE may be anywhere."""
     parser = argparse.ArgumentParser(prog="placevalue", description="Teach language models what a number is worth.")
     parser.add_argument("--version", action="version", version=f"placevalue {placevalue.__version__}")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
@@ -68,4 +56,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             module = import_module(f"placevalue.cli.{name}")
             module.define(verb)
             verb.set_defaults(run=module.run)
-    return parser
+    options, rest = parser.parse_known_args(words)
+    if hasattr(options, "overrides"):
+        options.overrides += [word for word in rest if "=" in word and not word.startswith("-")]
+        rest = [word for word in rest if word not in options.overrides]
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return options

@@ -1,26 +1,19 @@
 """placevalue neighbours: measure a model's number space."""
 
 import argparse
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from placevalue.cli.console import make_console
 from placevalue.common.errors import PlacevalueError
 from placevalue.common.registry import PRETRAINED
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 def define(verb: argparse.ArgumentParser) -> None:
     """The flags of `neighbours`."""
     verb.add_argument("--model", required=True, help=f"a hub name, a folder, or one of {', '.join(PRETRAINED)}")
-    verb.add_argument(
-        "--out",
-        type=Path,
-        default=Path("results/neighbours"),
-        help="where records and figures go (default: %(default)s)",
-    )
+    out = "where records and figures go (default: %(default)s)"
+    verb.add_argument("--out", type=Path, default=Path("results/neighbours"), help=out)
     verb.add_argument("--number", type=int, default=55, help="draw this number's neighbourhood (default: %(default)s)")
     verb.add_argument("--layer", type=int, help="measure the hidden states at [AGG] after this layer instead")
     verb.add_argument("--aggregation", default="weighted", help="with --layer, the aggregation (default: %(default)s)")
@@ -29,31 +22,23 @@ def define(verb: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure a model's number space: neighbourhood F1, precision, drift and the paper's claims; draw the figures."""
-    from placevalue.evaluation.number_space import layer_f1
-
     try:
         import matplotlib  # noqa: F401
         import scipy  # noqa: F401
     except ImportError as error:
         raise PlacevalueError(f"{error.name} is missing: pip install 'placevalue[cli,neighbours]'") from None
     console = make_console()
+    from rich.markdown import Markdown
+    from rich.progress import Progress
+
+    from placevalue.evaluation.number_space import layer_f1, load_digit_rows, load_number_tokens, survey, survey_parts
+    from placevalue.numbers.aggregation import AGGREGATIONS
+    from placevalue.reports.figures import draw_all, markdown
+
     if options.layer is not None:
         for length, f1 in layer_f1(options.model, options.aggregation, options.layer, options.digits).items():
             console.print(f"{length} digits: {f1:.3f}")
         return
-    _survey(options, console)
-
-
-def _survey(options: argparse.Namespace, console: "Console") -> None:
-    import json
-
-    from rich.markdown import Markdown
-    from rich.progress import Progress
-
-    from placevalue.evaluation.number_space import load_digit_rows, load_number_tokens, survey, survey_parts
-    from placevalue.numbers.aggregation import AGGREGATIONS
-    from placevalue.reports.figures import draw_all, markdown
-
     folder = options.out / Path(options.model).name
     with Progress(console=console) as progress:
         task = progress.add_task(options.model, total=sum(1 for _ in survey_parts(list(AGGREGATIONS))))

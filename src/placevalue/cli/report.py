@@ -9,15 +9,7 @@ from placevalue.common.files import write_whole
 from placevalue.experiments.methods import METHODS
 from placevalue.reports.results import load_experiments
 from placevalue.reports.summary import summarise
-from placevalue.reports.tables import (
-    PERCENTAGES,
-    SHOWN,
-    make_table,
-    to_csv,
-    to_latex,
-    to_markdown,
-    without_operations,
-)
+from placevalue.reports.tables import PERCENTAGES, SHOWN, make_table, to_csv, to_latex, to_markdown, without_operations
 from placevalue.reports.terminal import terminal_table
 
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
@@ -32,9 +24,8 @@ def define(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--format", choices=FORMATS, default="html", help="html is a page with charts and predictions")
     shown = f"repeatable; default: {', '.join(SHOWN)}"
     verb.add_argument("--metric", action="append", choices=PERCENTAGES, metavar="NAME", help=shown)
-    verb.add_argument(
-        "--baseline", choices=list(METHODS), metavar="METHOD", help="default: digits, or the first method"
-    )
+    baseline = "default: digits, or the first method"
+    verb.add_argument("--baseline", choices=list(METHODS), metavar="METHOD", help=baseline)
     verb.add_argument("--brief", action="store_true", help="omit operations (terminal, markdown and latex only)")
     out = "default: report.html in the first folder; tables are printed"
     verb.add_argument("--out", type=Path, metavar="FILE", help=out)
@@ -66,17 +57,12 @@ def run(options: argparse.Namespace) -> None:
         return
     text = to_csv(summaries) if options.format == "csv" else WRITERS[options.format](tables)
     if options.into is not None:
-        write_whole(options.into, replace_between(options.into.read_text(encoding="utf-8"), text, options.into))
+        before, begin, rest = options.into.read_text(encoding="utf-8").partition(BEGIN)
+        _, end, after = rest.partition(END)
+        if not begin or not end:
+            raise ConfigError(f"{options.into} has no place for tables: add {BEGIN} and {END}, each on its own line")
+        write_whole(options.into, f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}")
     elif options.out is None:
         print(text, end="")  # noqa: T201
     else:
         write_whole(options.out, text)
-
-
-def replace_between(text: str, tables: str, path: Path) -> str:
-    """The text with new tables between its two markers."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ConfigError(f"{path} has no place for tables: add {BEGIN} and {END}, each on a separate line")
-    return f"{before}{begin}\n\n{tables.strip()}\n\n{end}{after}"

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from placevalue.cli.console import make_console
+from placevalue.cli.console import make_console, make_progress
 from placevalue.cli.recipe_flags import define_recipe, recipe_overrides
 from placevalue.common.files import write_whole
 from placevalue.experiments.recipe import default_folder, read_recipe, to_yaml
@@ -15,11 +15,10 @@ from placevalue.reports.page import REPORT, make_page
 from placevalue.reports.results import load_experiments
 from placevalue.reports.summary import summarise
 from placevalue.reports.tables import SHOWN, make_table
-from placevalue.reports.terminal import terminal_table
+from placevalue.reports.terminal import rich_table, terminal_table
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 SHARES = {"train": 0.9, "generate": 0.09, "evaluate": 0.01}
 """The assumed share of each stage in the time of a run, to estimate the time left."""
@@ -30,16 +29,11 @@ def define(verb: argparse.ArgumentParser) -> None:
     define_recipe(verb)
     verb.add_argument("--methods", nargs="+", metavar="NAME", help="the same as methods=[NAME, ...]")
     verb.add_argument("--seeds", nargs="+", type=int, metavar="N", help="the same as seeds=[N, ...]")
-    verb.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="runs at once, on one device (default: %(default)s)"
-    )
+    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at once (default: %(default)s)")
     verb.add_argument("--out", type=Path, help="the folder of the experiment (default: runs/RECIPE)")
-    verb.add_argument(
-        "--keep", choices=get_args(Keep), default="model", help="what to keep of a run (default: %(default)s)"
-    )
-    verb.add_argument(
-        "--beside", nargs="*", type=Path, default=[], metavar="FOLDER", help="other experiments to show in the report"
-    )
+    verb.add_argument("--keep", choices=get_args(Keep), default="model", help="what to keep (default: %(default)s)")
+    others = "other experiments to show in the report"
+    verb.add_argument("--beside", nargs="*", type=Path, default=[], metavar="FOLDER", help=others)
     verb.add_argument("--dry-run", action="store_true", help="print the plan and every resolved config, and stop")
 
 
@@ -55,7 +49,11 @@ def run(options: argparse.Namespace) -> None:
     if options.dry_run:
         for run in plan.runs:
             console.print(f"---\n# {run.name}\n{to_yaml(run.config.to_dict())}", markup=False, soft_wrap=True)
-        console.print(plan_table(plan))
+        rows = [
+            [run.name, *("to do" if each in run.todo else "done" for each in STAGES), run.stale] for run in plan.runs
+        ]
+        title = f"{folder}: {len(plan.todo)} of {len(plan.runs)} runs to do"
+        console.print(rich_table(title, ("run", *STAGES, "stale because"), [rows], left=5))
         return
     if plan.todo:
         with progress_view(plan, console) as progress:
@@ -70,22 +68,9 @@ def run(options: argparse.Namespace) -> None:
     console.print(f"report: {write_whole(folder / REPORT, make_page(experiments))}", soft_wrap=True, markup=False)
 
 
-def plan_table(plan: Plan) -> "Table":
-    """The stages that are done and to do, one line per run."""
-    from rich.table import Table
-
-    table = Table(title=f"{plan.folder}: {len(plan.todo)} of {len(plan.runs)} runs to do", title_justify="left")
-    for name in ("run", *STAGES, "stale because"):
-        table.add_column(name)
-    for run in plan.runs:
-        table.add_row(run.name, *("to do" if stage in run.todo else "done" for stage in STAGES), run.stale)
-    return table
-
-
 @contextmanager
 def progress_view(plan: Plan, console: "Console") -> Iterator[Progress]:
     """A progress bar for all runs with the time left, and one for each active run."""
-    from rich import progress as rich
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -93,17 +78,7 @@ def progress_view(plan: Plan, console: "Console") -> Iterator[Progress]:
     total = {run.name: sum(SHARES[stage] for stage in run.todo) for run in plan.todo}
     left = {run.name: run.todo for run in plan.todo}
     reached = dict.fromkeys(total, 0.0)
-    columns = (
-        rich.TextColumn("{task.description:<24}"),
-        rich.BarColumn(),
-        rich.TextColumn("{task.fields[text]:>20}"),
-    )
-    times = (
-        rich.TimeElapsedColumn(),
-        rich.TextColumn("left"),
-        rich.TimeRemainingColumn(elapsed_when_finished=True),
-    )
-    with rich.Progress(*columns, *times, console=console, speed_estimate_period=600) as bars:
+    with make_progress(console, speed_estimate_period=600) as bars:
         whole = bars.add_task("all runs", total=sum(total.values()), text=f"0 of {len(total)}")
         lines = {}
 

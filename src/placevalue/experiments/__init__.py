@@ -4,11 +4,7 @@ from typing import Any
 
 from placevalue.common.moved import moved_name
 
-_MOVED = {
-    "reproduce": "placevalue.experiments.runner",
-    "plan_experiment": "placevalue.experiments.runner",
-    "finish_run": "placevalue.experiments.runner",
-}
+_MOVED = dict.fromkeys(("reproduce", "plan_experiment", "finish_run"), "placevalue.experiments.runner")
 
 
 def __getattr__(name: str) -> Any:

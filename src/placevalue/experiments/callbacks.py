@@ -11,7 +11,7 @@ from transformers import TrainerCallback
 from placevalue.common.errors import DivergedError, TrainingError
 
 Progress = Callable[[int, int], object]
-"""Called with the number of steps done, and of all steps."""
+"""Called with the number of steps or problems done, and of all."""
 
 
 class Clock(TrainerCallback):

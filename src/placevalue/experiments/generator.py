@@ -108,7 +108,10 @@ class Answerer:
 
     def answer(self, questions: Sequence[Sequence[int]]) -> list[str]:
         """The answers to a batch of encoded questions, without special tokens, markers and surrounding spaces."""
-        ids, mask = self._pad(questions)
+        side, device = "right" if self.encoder_decoder else "left", self.stops.device
+        rows = [torch.tensor(question) for question in questions]
+        ids = pad_sequence(rows, True, float(self.settings.pad_token_id), side).to(device)  # (batch, length)
+        mask = pad_sequence([torch.ones_like(row) for row in rows], True, 0.0, side).to(device)
         with torch.inference_mode():
             made = self.model.generate(input_ids=ids, attention_mask=mask, generation_config=self.settings)
         new = made[:, 1:] if self.encoder_decoder else made[:, ids.shape[1] :]
@@ -118,28 +121,19 @@ class Answerer:
         texts = self.tokenizer.batch_decode(bodies, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return [text.strip() for text in texts]
 
-    def _pad(self, questions: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-        """Ids and mask `(batch, length)`, padded on the right for an encoder, on the left for a decoder."""
-        side = "right" if self.encoder_decoder else "left"
-        rows = [torch.tensor(question) for question in questions]
-        ids = pad_sequence(rows, True, float(self.settings.pad_token_id), side)
-        counted = torch.arange(ids.shape[1]) < torch.tensor([len(row) for row in rows])[:, None]
-        mask = (counted if self.encoder_decoder else counted.flip(1)).long()
-        return ids.to(self.stops.device), mask.to(self.stops.device)
-
 
 def load_answerer(checkpoint: Checkpoint, generation: Generation, max_answer: int, device: str) -> Answerer:
     """Load the model of a checkpoint, ready to answer."""
-    options = {"dtype": getattr(torch, generation.precision)}
+    dtype = getattr(torch, generation.precision)
     model: Any
     if not checkpoint.plain:
-        model, _ = from_pretrained(checkpoint.source, checkpoint.tokenizer, **options)
-    elif checkpoint.base is not None:
-        from peft import PeftModel
-
-        model = PeftModel.from_pretrained(load_model(checkpoint.base, **options), checkpoint.source)
+        model, _ = from_pretrained(checkpoint.source, checkpoint.tokenizer, dtype=dtype)
     else:
-        model = load_model(checkpoint.source, **options)
+        model = load_model(checkpoint.base or checkpoint.source, dtype=dtype)
+        if checkpoint.base is not None:
+            from peft import PeftModel
+
+            model = PeftModel.from_pretrained(model, checkpoint.source)
     model = model.to(device).eval()
     kind = type(base_model(model))
     if not kind.can_generate():

@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
@@ -36,15 +36,13 @@ from placevalue.data.corpora import expand_data
 from placevalue.data.leakage import Leakage, check_leakage
 from placevalue.data.problem import checksum
 from placevalue.evaluation.scoring import load_predictions
+from placevalue.experiments.callbacks import Progress
 from placevalue.experiments.generator import Answerer, Checkpoint, load_answerer, read_checkpoint
 from placevalue.experiments.recipe import GenerationConfig, Precision, TrainingConfig
 from placevalue.tokenizer.encoding import answer_lengths, encode_and_cut
 
 PARTIAL = "predictions.partial.jsonl"
-COUNTS = ("problems", "cut_questions", "unreachable_answers")
 DEFAULT = GenerationConfig()
-Progress = Callable[[int, int], object]
-"""Called with the number of problems answered, and of all problems."""
 
 
 def predict(
@@ -118,16 +116,16 @@ class Assignment:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """`COUNTS` over all sets, then of each set: `cut_questions:mawps:test`."""
+        """Counts over all sets, then of each set: `cut_questions:mawps:test`."""
         slices = {"": slice(None)}
         first = 0
         for name, problems in self.sets.items():
             slices[f":{name}"] = slice(first, first := first + len(problems))
         found: dict[str, int] = {}
         for suffix, rows in slices.items():
-            cut, reachable = self.cut[rows], self.reachable[rows]
-            values = len(cut), sum(cut), reachable.count(False)
-            found |= {count + suffix: value for count, value in zip(COUNTS, values, strict=True)}
+            found[f"problems{suffix}"] = len(self.cut[rows])
+            found[f"cut_questions{suffix}"] = sum(self.cut[rows])
+            found[f"unreachable_answers{suffix}"] = self.reachable[rows].count(False)
         return found
 
     @cached_property
@@ -176,11 +174,10 @@ def assign_problems(
         if shared := {each.id for each in first} & {each.id for each in second}:
             raise DataError(f"the problem {min(shared)!r} is in both {one} and {other}: predict them into two folders")
     problems = [problem for each in sets.values() for problem in each]
-    tokenizer, plain, kind = found.tokenizer, found.plain, found.encoder_decoder
-    questions, cut = encode_and_cut(
-        tokenizer, [each.question for each in problems], kind, longest_question, plain=plain
-    )
-    answers = answer_lengths(tokenizer, [each.answer for each in problems], encoder_decoder=kind, plain=plain)
+    texts, golds = [each.question for each in problems], [each.answer for each in problems]
+    kind: dict[str, Any] = {"encoder_decoder": found.encoder_decoder, "plain": found.plain}
+    questions, cut = encode_and_cut(found.tokenizer, texts, max_question=longest_question, **kind)
+    needed = answer_lengths(found.tokenizer, golds, **kind)
     return Assignment(
         checkpoint=found,
         generation=generation,
@@ -189,7 +186,7 @@ def assign_problems(
         sets=sets,
         questions=[each["input_ids"] for each in questions],
         cut=cut,
-        reachable=[length <= longest_answer for length in answers],
+        reachable=[length <= longest_answer for length in needed],
         leakage=leakage,
     )
 
@@ -200,7 +197,10 @@ def answer_problems(
     """Load the model, answer the assigned problems, and write predictions and record; see `predict`."""
     out = Path(out)
     if (out / PREDICTION_RECORD).exists():
-        return _finished_record(assignment, out)
+        record = _read_finished(out)
+        _refuse_other({name: getattr(record, name) for name in assignment.links}, assignment, out / PREDICTION_RECORD)
+        (out / PARTIAL).unlink(missing_ok=True)
+        return record
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     partial = Partial(out / PARTIAL, assignment)
     began = time.monotonic()
@@ -223,11 +223,9 @@ def answer_problems(
     return record
 
 
-def _finished_record(assignment: Assignment, out: Path) -> PredictionRecord:
+def _read_finished(out: Path) -> PredictionRecord:
     record = load_predictions(out).record
     assert record is not None
-    _refuse_other({name: getattr(record, name) for name in assignment.links}, assignment, out / PREDICTION_RECORD)
-    (out / PARTIAL).unlink(missing_ok=True)
     return record
 
 
@@ -299,24 +297,20 @@ def _predictions(assignment: Assignment, partial: Partial) -> list[Prediction]:
     rows: list[Prediction] = []
     for name, problems in assignment.sets.items():
         fermat = any(source.startswith("fermat") for source in data_sources(name))
-        for problem in problems:
+        for each in problems:
             index = len(rows)
-            question = None if fermat else problem.question
+            question = None if fermat else each.question
             reachable = assignment.reachable[index]
-            rows.append(
-                Prediction(problem.id, problem.answer, texts[index], name, question, problem.operation, reachable)
-            )
+            rows.append(Prediction(each.id, each.answer, texts[index], name, question, each.operation, reachable))
     return rows
 
 
 def read_links(out: Path) -> dict[str, Any] | None:
     """The links of the predictions in a folder, finished or not, as in `Assignment.links`; None if there are none."""
     if (out / PREDICTION_RECORD).exists():
-        record = load_predictions(out).record
-        assert record is not None
+        record = _read_finished(out)
         return {"train": record.train, "data": record.data, "config": record.config}
     if not (out / PARTIAL).exists():
         return None
     with (out / PARTIAL).open(encoding="utf-8") as file:
-        found: dict[str, Any] = json.loads(file.readline())["run"]
-    return found
+        return dict(json.loads(file.readline())["run"])

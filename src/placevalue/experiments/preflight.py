@@ -19,12 +19,7 @@ NEEDED = {"accelerate": "train", "rapidfuzz": "evaluate"}
 
 
 def find_obstacles(recipe: Recipe, folder: Path) -> list[str]:
-    """What would stop an experiment: missing packages, data or weights, an unfit tokenizer, leakage, a read-only disk.
-
-    Args:
-        recipe: The experiment's recipe.
-        folder: Where the experiment's results go.
-    """
+    """Find missing packages, data or weights, an unfit tokenizer, leakage, a read-only disk."""
     faults = [
         f"{name} is missing: pip install 'placevalue[{extra}]'" for name, extra in NEEDED.items() if not find_spec(name)
     ]

@@ -99,13 +99,12 @@ class TrainingConfig:
     """Also write logs for TensorBoard."""
 
     def __post_init__(self) -> None:
-        positive = ("learning_rate", "epochs", "batch_size", "accumulation", "max_question", "max_answer")
-        given = {name: getattr(self, name) for name in (*positive, "checkpoint_every", "keep_checkpoints", "log_every")}
+        positive = ["learning_rate", "epochs", "batch_size", "accumulation", "max_question", "max_answer"]
+        positive += ["max_steps", "checkpoint_every", "keep_checkpoints", "log_every"]
+        given = {name: value for name in positive if (value := getattr(self, name)) is not None}
         faults = [f"training.{name}={value}: expected more than 0" for name, value in given.items() if value <= 0]
         signed = {name: getattr(self, name) for name in ("warmup_steps", "weight_decay", "max_gradient", "workers")}
         faults += [f"training.{name}={value}: expected 0 or more" for name, value in signed.items() if value < 0]
-        if self.max_steps is not None and self.max_steps < 1:
-            faults.append(f"training.max_steps={self.max_steps}: expected at least 1, or nothing")
         if not 0 <= self.ce_weight <= 1:
             faults.append(f"training.ce_weight={self.ce_weight}: expected a number from 0 to 1")
         if faults:
@@ -224,14 +223,9 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
     Example:
         >>> read_recipe("recipes/quick.yaml", ["training.max_steps=20"])  # doctest: +SKIP
     """
-    import yaml
-
-    try:
-        values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_loader())
-    except FileNotFoundError:
-        raise ConfigError(f"the recipe {path} does not exist: give the path of a YAML file") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    if not Path(path).exists():
+        raise ConfigError(f"the recipe {path} does not exist: give the path of a YAML file")
+    values = parse_value(Path(path).read_bytes(), path)
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected keys and values, such as `model: google/flan-t5-base`")
     for override in overrides:
@@ -269,8 +263,7 @@ def to_yaml(values: dict[str, Any]) -> str:
     """Plain values as YAML, in their order."""
     import yaml
 
-    text: str = yaml.safe_dump(plain(values), sort_keys=False, allow_unicode=True)
-    return text
+    return str(yaml.safe_dump(plain(values), sort_keys=False, allow_unicode=True))
 
 
 def set_value(values: dict[str, Any], path: str, value: Any) -> None:
@@ -285,26 +278,19 @@ def set_value(values: dict[str, Any], path: str, value: Any) -> None:
     values[last] = value
 
 
-def parse_value(text: str, source: str) -> Any:
-    """A value as written in a recipe or in an override; an error names its `source`."""
-    import yaml
-
-    try:
-        return yaml.load(text, Loader=_loader())
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{source!r}: the value is not YAML: {' '.join(str(error).split())}") from None
-
-
-def _loader() -> Any:
-    """A safe loader that reads 1e-4 as a number, which YAML 1.1 does not."""
+def parse_value(text: str | bytes, source: object) -> Any:
+    """A recipe or the value of an override from YAML; an error names its `source`."""
     import yaml
 
     class Loader(yaml.SafeLoader):
-        pass
+        """Reads 1e-4 as a number, which YAML 1.1 does not."""
 
     number = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+)[eE][-+]?\d+$")
     Loader.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+.0123456789"))
-    return Loader
+    try:
+        return yaml.load(text, Loader=Loader)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{source} is not YAML: {' '.join(str(error).split())}") from None
 
 
 def field_help(cls: Any, prefix: str = "") -> Iterator[tuple[str, str]]:

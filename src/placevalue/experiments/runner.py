@@ -188,20 +188,16 @@ def reproduce(
     plan = recipe
     with locked(plan.folder):
         write_whole(plan.folder / RECIPE, to_yaml(asdict(plan.recipe)))
-        failures = _run_all(plan, jobs, keep, progress or (lambda *_: None))
+        work, progress = partial(_attempt, recipe=plan.recipe, keep=keep), progress or (lambda *_: None)
+        if jobs > 1:
+            failures = run_at_once(work, {run.name: run for run in plan.todo}, jobs, plan.folder / LOGS, progress)
+        else:
+            done = {run.name: work(run, progress=progress) for run in plan.todo}
+            failures = {name: why for name, why in done.items() if why is not None}
     if failures:
         lines = "; ".join(f"{name}: {why}" for name, why in failures.items())
         raise PlacevalueError(f"{len(failures)} of {len(plan.todo)} runs failed, start again to retry them: {lines}")
     return replace(plan, runs=tuple(replace(run, todo=(), stale="") for run in plan.runs))
-
-
-def _run_all(plan: Plan, jobs: int, keep: Keep, progress: Progress) -> dict[str, str]:
-    """Run everything that is left; returns why runs failed, by their names."""
-    work = partial(_attempt, recipe=plan.recipe, keep=keep)
-    if jobs > 1:
-        return run_at_once(work, {run.name: run for run in plan.todo}, jobs, plan.folder / LOGS, progress)
-    done = ((run.name, work(run, progress=progress)) for run in plan.todo)
-    return {name: why for name, why in done if why is not None}
 
 
 def _attempt(run: Run, recipe: Recipe, keep: Keep, progress: Progress) -> str | None:

@@ -7,15 +7,16 @@
 """
 
 import difflib
-import itertools
 import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from functools import partial
+from itertools import product
 from pathlib import Path
-from types import NoneType, UnionType
+from types import UnionType
 from typing import Any, Literal, get_args, get_type_hints
 
 from placevalue.common.errors import ConfigError, PlacevalueError
@@ -82,26 +83,29 @@ def read_searches(texts: Sequence[str], recipe: Recipe, method: str) -> tuple[tu
     found: dict[str, Search] = {}
     faults: list[str] = []
     for text in texts:
-        path, _, given = text.partition("=")
-        if path in found:
-            faults.append(f"{path} is searched twice: list all its values in one search")
-        try:
-            found[path] = _read(text, path, given)
-        except ConfigError as error:
-            faults.append(str(error))
+        if (search := _check(_read, text, faults)) is None:
             continue
-        for value in found[path].values or (found[path].low, found[path].high):
-            try:
-                with_values(recipe, {path: value})
-            except ConfigError as error:
-                faults.append(str(error))
+        if search.path in found:
+            faults.append(f"{search.path} is searched twice: list all its values in one search")
+        found[search.path] = search
+        for value in search.values or (search.low, search.high):
+            _check(partial(with_values, recipe), {search.path: value}, faults)
     if CE_WEIGHT in found and method in METHODS and METHODS[method].loss is None:
         able = ", ".join(name for name, each in METHODS.items() if each.loss is not None)
         faults.append(f"{CE_WEIGHT} has no effect on {method}, which has no auxiliary loss: choose one of {able}")
     return tuple(found.values()), faults
 
 
-def _read(text: str, path: str, given: str) -> Search:
+def _check(function: Callable[..., Any], given: object, faults: list[str]) -> Any:
+    """What a function returns, or None after a fault, which is added to the list."""
+    try:
+        return function(given)
+    except (PlacevalueError, OSError) as error:
+        return faults.append(str(error))
+
+
+def _read(text: str) -> Search:
+    path, _, given = text.partition("=")
     known = dict(field_help(Recipe))
     if not given:
         raise ConfigError(f"{text!r}: expected a field and its values, such as {PAPER_SEARCH}")
@@ -143,7 +147,7 @@ def _kind(path: str) -> Any:
     kind: Any = Recipe
     for name in path.split("."):
         kind = get_type_hints(kind)[name]
-    return next((each for each in get_args(kind) if isinstance(kind, UnionType) and each is not NoneType), kind)
+    return get_args(kind)[0] if isinstance(kind, UnionType) else kind
 
 
 def with_values(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
@@ -156,10 +160,8 @@ def with_values(recipe: Recipe, values: Mapping[str, Any]) -> Recipe:
 
 def grid_points(searches: Sequence[Search]) -> list[dict[str, Any]]:
     """Every combination of values, the last field changing fastest."""
-    return [
-        dict(zip((each.path for each in searches), values, strict=True))
-        for values in itertools.product(*(each.values for each in searches))
-    ]
+    paths = [each.path for each in searches]
+    return [dict(zip(paths, values, strict=True)) for values in product(*(each.values for each in searches))]
 
 
 def override(path: str, value: Any) -> str:
@@ -229,12 +231,7 @@ def plan_sweep(
     sampler_seed: int = 0,
     metric: str = "accuracy_paper",
 ) -> SweepPlan:
-    """Check a sweep before anything runs, report all faults together, and return the plan; for `Args` see `sweep`.
-
-    Example:
-        >>> plan_sweep(recipe, ["training.batch_size=16,32"], method="digits").trials  # doctest: +SKIP
-        2
-    """
+    """Check a sweep before anything runs, report all faults together, and return the plan; for `Args` see `sweep`."""
     method = recipe.methods[0] if method is None else method
     searches = [searches] if isinstance(searches, str) else searches
     chosen = tuple(dict.fromkeys(recipe.seeds if seeds is None else seeds))
@@ -258,13 +255,6 @@ def plan_sweep(
     total = len(grid_points(found)) if sampler == "grid" else trials
     assert total is not None
     return SweepPlan(recipe, method, chosen, found, sampler, total, sampler_seed, metric, checksums)
-
-
-def _check(function: Callable[[str], Any], given: str, faults: list[str]) -> Any:
-    try:
-        return function(given)
-    except (PlacevalueError, OSError) as error:
-        return faults.append(str(error))
 
 
 def _sampler_faults(searches: Sequence[Search], sampler: str, trials: int | None) -> list[str]:

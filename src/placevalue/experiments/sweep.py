@@ -5,12 +5,12 @@ folder named by its values; the folder's lock and records make sure that a run h
 share a sweep, and an interrupted one continues.
 """
 
-import contextlib
 import json
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -146,7 +146,6 @@ class _Sweep:
         return sum(float(score["value"]) for score in scores.values()) / seeds
 
     def _sampler(self, trial: Any) -> Any:
-        """The sampler that chooses the values of a trial."""
         from optuna.exceptions import ExperimentalWarning
         from optuna.samplers import PartialFixedSampler, RandomSampler, TPESampler
         from optuna.trial import TrialState
@@ -208,7 +207,13 @@ def _run(recipe: Recipe, config: TrainConfig, folder: Path, metric: str, keep_we
     """The score of one run; only what its folder does not hold yet is done, by one process at a time."""
     (dev,) = recipe.data.test
     try:
-        with locked(folder, wait=True), _logged(folder / LOG):
+        # The bars of runs would disturb the sweep's bar, so their output goes to a log.
+        with (
+            locked(folder, wait=True),
+            (folder / LOG).open("a", encoding="utf-8") as log,
+            redirect_stdout(log),
+            redirect_stderr(log),
+        ):
             finish_run(plan_run(recipe, config, folder), recipe, "model" if keep_weights else "records")
     except DivergedError as error:
         logger.warning("%s: %s; it counts as if it had answered nothing", folder.name, error)
@@ -220,14 +225,6 @@ def _run(recipe: Recipe, config: TrainConfig, folder: Path, metric: str, keep_we
     if score is None:
         raise DataError(f"{metric} is not defined for the problems of {dev}: choose another metric")
     return score
-
-
-@contextlib.contextmanager
-def _logged(path: Path) -> Iterator[None]:
-    """Send printed output to a file, so that the bars of runs do not disturb the sweep's bar."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
-        yield
 
 
 def open_study(storage: str, name: str, plan: SweepPlan) -> Any:

@@ -141,15 +141,10 @@ def _encode(
 ) -> tuple[list[Example], dict[str, int]]:
     """The problems as examples, and their counts."""
     questions, answers = [each.question for each in problems], [each.answer for each in problems]
-    settings, two_part = config.training, bool(model.config.is_encoder_decoder)
+    two_part, plain = bool(model.config.is_encoder_decoder), not METHODS[config.method].digits
+    lengths = config.training.max_question, config.training.max_answer
     examples, cut_questions, cut_answers = encode_and_count(
-        tokenizer,
-        questions,
-        answers,
-        two_part,
-        settings.max_question,
-        settings.max_answer,
-        plain=not METHODS[config.method].digits,
+        tokenizer, questions, answers, two_part, *lengths, plain=plain
     )
     answer_tokens = sum(label != IGNORED for each in examples for label in each["labels"])
     tokens = sum(len(each["input_ids"]) for each in examples)
