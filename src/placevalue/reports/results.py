@@ -12,17 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from placevalue.common import records
 from placevalue.common.errors import DataError, PlacevalueError
-from placevalue.common.records import (
-    PREDICTION_RECORD,
-    SCORE_RECORD,
-    Prediction,
-    PredictionRecord,
-    ScoreRecord,
-    TrainRecord,
-    read_record,
-    record_hash,
-)
+from placevalue.common.records import PREDICTION_RECORD, SCORE_RECORD, Prediction
 from placevalue.data import is_made, load_data
 from placevalue.data.corpora import expand_data
 from placevalue.data.problem import checksum, same_words
@@ -41,9 +33,9 @@ class Run:
     """One method trained with one seed, from training to scores."""
 
     folder: Path
-    train: TrainRecord
-    prediction: PredictionRecord
-    score: ScoreRecord
+    train: records.TrainRecord
+    prediction: records.PredictionRecord
+    score: records.ScoreRecord
     rows: list[Prediction] = field(repr=False)
     _values: dict[str, Values] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -180,15 +172,15 @@ def load_experiments(folders: Sequence[str | os.PathLike[str]]) -> list[Experime
 
 
 def _load_run(path: Path) -> Run:
-    train = read_record(path / RECORD, TrainRecord)
-    score = read_record(path / ANSWERS / SCORE_RECORD, ScoreRecord)
+    train = records.read_record(path / RECORD, records.TrainRecord)
+    score = records.read_record(path / ANSWERS / SCORE_RECORD, records.ScoreRecord)
     predicted = load_predictions(path / ANSWERS)
     prediction = predicted.record
     assert prediction is not None
     scored = score.config.get("predictions_sha256")
     links = {
-        f"{PREDICTION_RECORD} is of another training": prediction.train == record_hash(train),
-        f"{SCORE_RECORD} is of other predictions": score.prediction == record_hash(prediction),
+        f"{PREDICTION_RECORD} is of another training": prediction.train == records.record_hash(train),
+        f"{SCORE_RECORD} is of other predictions": score.prediction == records.record_hash(prediction),
         f"{SCORE_RECORD} is of another training": score.train == prediction.train,
         "the records name different methods": train.method == prediction.method == score.method,
         "the records name different seeds": train.seed == prediction.seed == score.seed,
