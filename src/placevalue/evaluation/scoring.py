@@ -32,12 +32,6 @@ class Predicted:
     rows: list[Prediction]
     record: PredictionRecord | None
 
-    @property
-    def sources(self) -> set[str]:
-        """Every name that tells which corpora the problems are from."""
-        named = set(self.record.data) if self.record else set()
-        return named | {row.set for row in self.rows} | {row.id.partition(":")[0] for row in self.rows}
-
 
 def load_predictions(path: str | os.PathLike[str]) -> Predicted:
     """Read the predictions of a folder or a JSONL file; a record next to them is checked against their checksum."""
@@ -81,7 +75,9 @@ def evaluate(
         raise DataError(f"draws={draws}: expected at least 1")
     predicted = load_predictions(path)
     record = predicted.record
-    leakage = check_leakage(record.trained_on if record else (), predicted.sources, allow_leakage)
+    tested = {name for row in predicted.rows for name in (row.set, row.id.partition(":")[0])}
+    trained, tested = (record.trained_on, tested | record.data.keys()) if record else ((), tested)
+    leakage = check_leakage(trained, tested, allow_leakage)
     recorded = record.config.get("max_answer") if record else None
     limit = recorded if isinstance(recorded, int) else max_answer
     links: dict[str, Any] = {name: getattr(record, name, None) for name in ("train", "model", "method", "seed")}

@@ -27,10 +27,8 @@ class Breakdown:
     title: str
     axis: str
     categories: tuple[str, ...]
-    counts: tuple[int, ...]
-    """The number of problems in each category."""
-    scores: dict[str, tuple[Interval | None, ...]]
-    """By method; None if there is no value."""
+    counts: tuple[int, ...]  # the number of problems in each category
+    scores: dict[str, tuple[Interval | None, ...]]  # by method; None if there is no value
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,9 @@ logger = logging.getLogger(__name__)
 def draw_all(
     record: dict[str, Any], rows: Tensor, tokens: dict[int, Tensor], folder: Path, number: int = 55
 ) -> list[Path]:
-    """Draw every figure of one model's number space and return the files.
+    """Draw every figure of one model's number space, and the neighbourhood of one number; return the files.
 
-    Args:
-        record: From `number_space.survey`.
-        rows: The ten digit embeddings.
-        tokens: The vocabulary's own number tokens, from `number_space.load_number_tokens`; may be empty.
-        folder: Where the files go.
-        number: The number whose neighbourhood is drawn.
+    `record`, `rows` and `tokens` come from `survey`, `load_digit_rows` and `load_number_tokens` of `number_space`.
     """
     curves = _of(record["parts"], "f1")
     paper = {name: curve for name, curve in curves.items() if name in ("weighted", "sum")}

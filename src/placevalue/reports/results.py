@@ -70,10 +70,8 @@ class Experiment:
     recipe: Recipe | None
     runs: tuple[Run, ...]
     """In the order of the recipe's methods, then by seed. All answer the same problems in the same order."""
-    missing: tuple[str, ...]
-    """Which runs are missing and why, a line each."""
-    name: str
-    """The folder's name, with its parent's if another experiment has the same."""
+    missing: tuple[str, ...]  # which runs are missing and why, a line each
+    name: str  # the folder's name, with its parent's if another experiment has the same
 
     @property
     def model(self) -> str:
@@ -118,10 +116,6 @@ def load_experiment(folder: str | os.PathLike[str]) -> Experiment:
 
     Raises one error that names all faults if records do not belong together, if runs answer different problems, or if a
     method and seed occur twice. A run of another recipe than the folder's counts as missing.
-
-    Example:
-        >>> load_experiment("results/flan-t5-small-title-mawps").methods  # doctest: +SKIP
-        ['untouched', 'digits', 'agg-before']
     """
     folder = Path(folder)
     if not folder.is_dir():

@@ -25,8 +25,7 @@ class Column:
     kind: Literal["set", "mean", "unseen", "operation"]
     """`unseen` has the problems whose question does not occur in the training data."""
     name: str
-    n: int
-    """The number of problems; of the mean, the number of sets."""
+    n: int  # the number of problems; of the mean, the number of sets
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,7 @@ class Change:
     value: float
     low: float | None
     high: float | None
-    p: float
-    """Corrected by Holm's method for the methods of the column."""
+    p: float  # corrected by Holm's method for the methods of the column
     seeds: int
 
 
@@ -46,8 +44,7 @@ class Cell:
     """A method's score in one column, and its change from the baseline."""
 
     score: Interval
-    change: Change | None
-    """None for the baseline itself, if the two share no seed, and if the baseline has no score."""
+    change: Change | None  # None for the baseline itself, if the two share no seed, and if the baseline has no score
     best: bool
 
 
@@ -57,12 +54,9 @@ class Row:
 
     method: str
     seeds: tuple[int, ...]
-    seconds: float
-    """Training time, the mean over seeds."""
-    cells: tuple[Cell | None, ...]
-    """One for each column; None if there is no value."""
-    unreachable: int
-    """Answers longer than the token limit; they count as wrong."""
+    seconds: float  # training time, the mean over seeds
+    cells: tuple[Cell | None, ...]  # one for each column; None if there is no value
+    unreachable: int  # answers longer than the token limit; they count as wrong
 
 
 @dataclass(frozen=True)
@@ -76,8 +70,7 @@ class Summary:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     missing: tuple[str, ...]
-    seen: int
-    """Test questions that occur in the training data, if that is available."""
+    seen: int  # test questions that occur in the training data, if that is available
 
 
 def summarise(experiment: Experiment, baseline: str | None = None, metric: str = "accuracy_paper") -> Summary:
@@ -92,10 +85,6 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
         experiment: From `load_experiment`.
         baseline: The method to compare with; by default `digits` if it was trained, else the first.
         metric: A name in `METRICS`.
-
-    Example:
-        >>> summarise(load_experiment("results/flan-t5-small-title-mawps")).rows[0].method  # doctest: +SKIP
-        'digits'
     """
     if metric not in METRICS:
         raise ConfigError(f"unknown metric {metric!r}: expected one of {', '.join(METRICS)}")

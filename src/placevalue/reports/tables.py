@@ -7,6 +7,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
+from itertools import groupby
 from typing import Literal
 
 from placevalue.common.errors import ConfigError
@@ -37,15 +38,11 @@ class Entry:
     """The text of one cell."""
 
     text: str
-    about: str
-    """The score, the change and p in words."""
-    span: str = ""
-    """The interval, or empty."""
-    mark: str = ""
-    """† or ‡ if the change is significant."""
+    about: str  # the score, the change and p in words
+    span: str = ""  # the interval, or empty
+    mark: str = ""  # † or ‡ if the change is significant
     tone: Tone = "plain"
-    large: bool = False
-    """Whether the change is above 1 point."""
+    large: bool = False  # whether the change is above 1 point
     best: bool = False
 
 
@@ -71,11 +68,9 @@ class PaperTable:
 
     title: str
     subtitle: str
-    columns: tuple[Column, ...]
-    """Named by their headers."""
+    columns: tuple[Column, ...]  # named by their headers
     lines: tuple[Line, ...]
-    words: str
-    """What you may conclude from it."""
+    words: str  # what you may conclude from it
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -84,12 +79,7 @@ class PaperTable:
 
 
 def make_table(summary: Summary) -> PaperTable:
-    """A summary in the paper's form, with the paper's own figures below it if the model is the same.
-
-    Example:
-        >>> make_table(summarise(load_experiment("runs/quick"))).headers  # doctest: +SKIP
-        ('MAWPS', 'a*b', 'a+b', 'a-b', 'a/b')
-    """
+    """A summary in the paper's form, with the paper's own figures below it if the model is the same."""
     metric = summary.metric
     if metric not in PERCENTAGES:
         raise ConfigError(f"{metric} is not a percentage: expected one of {', '.join(PERCENTAGES)}")
@@ -189,24 +179,20 @@ _COLOURS = {("gain", False): "D9F0D3", ("gain", True): "7FBF7B", ("loss", False)
 
 def to_latex(tables: Sequence[PaperTable]) -> str:
     """The tables as LaTeX, coloured as in the paper."""
-    needed = r"% needs \usepackage{booktabs,graphicx} and \usepackage[table]{xcolor}"
-    return "\n\n".join([needed, *map(_latex_table, tables)]) + "\n"
-
-
-def _latex_table(table: PaperTable) -> str:
-    heads = " & ".join(rf"\rotatebox{{90}}{{{header.translate(_TEX)}}}" for header in (*table.headers, "training"))
-    lines = [r"\begin{table*}", r"\centering", rf"\begin{{tabular}}{{l{'r' * (len(table.columns) + 1)}}}"]
-    lines += [r"\toprule", rf" & {heads} \\"]
-    group = ""
-    for line in table.lines:
-        if line.group != group:
+    lines = [r"% needs \usepackage{booktabs,graphicx} and \usepackage[table]{xcolor}"]
+    for table in tables:
+        lines += ["", r"\begin{table*}", r"\centering", rf"\begin{{tabular}}{{l{'r' * (len(table.columns) + 1)}}}"]
+        heads = [rf" & \rotatebox{{90}}{{{header.translate(_TEX)}}}" for header in (*table.headers, "training")]
+        lines += [r"\toprule", "".join(heads) + r" \\"]
+        for group, members in groupby(table.lines, key=lambda line: line.group):
             lines.append(r"\midrule")
-        group = line.group
-        absolute = group == "baseline" or line.label == PAPER_METHODS[BASELINE]
-        cells = [line.name.translate(_TEX), *(_latex_cell(entry, absolute) for entry in line.entries)]
-        lines.append(" & ".join([*cells, line.time]) + r" \\")
-    caption = f"{table.subtitle}. {table.title}. {LEGEND}".translate(_TEX)
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table*}"])
+            for line in members:
+                absolute = group == "baseline" or line.label == PAPER_METHODS[BASELINE]
+                cells = [line.name.translate(_TEX), *(_latex_cell(entry, absolute) for entry in line.entries)]
+                lines.append(" & ".join([*cells, line.time]) + r" \\")
+        caption = f"{table.subtitle}. {table.title}. {LEGEND}".translate(_TEX)
+        lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table*}"]
+    return "\n".join(lines) + "\n"
 
 
 def _latex_cell(entry: Entry | None, absolute: bool) -> str:
