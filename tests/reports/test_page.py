@@ -8,6 +8,7 @@ import subprocess
 from collections import Counter, defaultdict
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -146,7 +147,7 @@ def test_charts_have_both_loss_parts_lengths_places_and_operations(page):
 
 def test_every_method_has_a_colour_of_its_own():
     colours = [method_class(name) for name in METHODS]
-    style = page_module._read("page.css")
+    style = Path(page_module.__file__).with_name("template").joinpath("page.css").read_text()
     assert len(set(colours)) == len(METHODS) and all(
         f".{name} {{" in style and f"--{name}: " in style for name in colours
     )

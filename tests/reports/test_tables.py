@@ -84,10 +84,10 @@ def test_every_name_of_the_paper_is_matched():
 def test_the_papers_operations_need_its_ten_sets():
     ten = tuple(Column("set", name, 1111) for name in SETS if name != "mawps:test")
     rest = (Column("mean", "mean over sets", 10), Column("operation", "a+b", 1540))
-    digits = published_rows("facebook/bart-base", "accuracy_paper", ten + rest)[0]
-    assert digits.figures[-1] == 40.91 and digits.figures[-2] == pytest.approx(sum(digits.figures[:10]) / 10)
-    assert published_rows("facebook/bart-base", "accuracy_paper", ten[1:] + rest)[0].figures[-1] is None
-    assert published_rows("facebook/bart-base", "no_number", ten) == []
+    digits = published_rows("facebook/bart-base", "accuracy_paper", ten + rest)["digits"]
+    assert digits[-1] == 40.91 and digits[-2] == pytest.approx(sum(digits[:10]) / 10)
+    assert published_rows("facebook/bart-base", "accuracy_paper", ten[1:] + rest)["digits"][-1] is None
+    assert published_rows("facebook/bart-base", "no_number", ten) == {}
 
 
 def test_terminal(experiment):

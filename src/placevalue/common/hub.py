@@ -92,11 +92,14 @@ def load_model(name_or_path: str | os.PathLike[str], auto_class: Any = None, **o
     By default `auto_class` is the architecture that the config names, else `AutoModel`. Options such as `dtype` and
     `device_map` go to its `from_pretrained`.
     """
-    from transformers import AutoConfig
+    import transformers
 
     source, keywords = _locate(name_or_path)
     if auto_class is None:
-        auto_class = _class_of(_load(AutoConfig, source, keywords))
+        named = (_load(transformers.AutoConfig, source, keywords).architectures or [""])[0]
+        auto_class = getattr(transformers, named, None)
+        if not (isinstance(auto_class, type) and issubclass(auto_class, transformers.PreTrainedModel)):
+            auto_class = transformers.AutoModel
     return _load(auto_class, source, keywords | options)
 
 
@@ -151,15 +154,6 @@ def _hub_reachable() -> bool:
     thread.start()
     thread.join(HUB_SECONDS)
     return any(answers)
-
-
-def _class_of(config: PreTrainedConfig) -> Any:
-    """The architecture that a config names, else `AutoModel`."""
-    import transformers
-
-    named = getattr(transformers, (config.architectures or [""])[0], None)
-    known = isinstance(named, type) and issubclass(named, transformers.PreTrainedModel)
-    return named if known else transformers.AutoModel
 
 
 def is_encoder_decoder(name_or_path: str) -> bool | None:

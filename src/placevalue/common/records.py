@@ -58,8 +58,7 @@ class TrainRecord(_Record):
     seed: int
     method: str
     model: str  # the base model
-    data: dict[str, str]
-    """The checksum of each data set by its name, and of the base model's weights as `model`."""
+    data: dict[str, str]  # the checksum of each data set by its name, and of the base model's weights as `model`
     trained_on: tuple[str, ...]
     """The corpora that the weights were trained on, including those of the base model if placevalue trained it."""
     steps: int
@@ -67,8 +66,7 @@ class TrainRecord(_Record):
     durations: dict[str, float]  # in seconds
     counts: dict[str, int]
     losses: tuple[dict[str, Any], ...]  # the logged rows: step, loss and its named parts
-    selected: dict[str, Any] | None
-    """Which checkpoint was kept, and why; None if there was no choice."""
+    selected: dict[str, Any] | None  # which checkpoint was kept, and why; None if there was no choice
     provenance: dict[str, Any]
 
 
@@ -77,20 +75,17 @@ class PredictionRecord(_Record):
     """A file of predictions: which model wrote them, how, and for which problems."""
 
     schema: ClassVar[str] = "placevalue/prediction/1"
-    train: str | None
-    """The hash of the train record; None if placevalue did not train the model."""
+    train: str | None  # the hash of the train record; None if placevalue did not train the model
     model: str
     method: str | None
     trained_on: tuple[str, ...]
     data: dict[str, str]
     config: dict[str, Any]  # beams, maximum lengths, batch size, dtype
-    counts: dict[str, int]
-    """Problems, truncated questions, and answers that do not fit into the allowed tokens."""
+    counts: dict[str, int]  # problems, truncated questions, and answers that do not fit into the allowed tokens
     durations: dict[str, float]
     predictions_file: str  # its name in the record's folder
     predictions_sha256: str
-    override_leakage: bool
-    """Whether problems were predicted although the model has seen them."""
+    override_leakage: bool  # whether problems were predicted although the model has seen them
     provenance: dict[str, Any]
     seed: int | None = None  # of the training run
 
@@ -100,14 +95,12 @@ class ScoreRecord(_Record):
     """The scores of a file of predictions; each is `{"value", "low", "high", "n"}` under its metric's name."""
 
     schema: ClassVar[str] = "placevalue/score/1"
-    prediction: str | None
-    """The hash of the prediction record; None for predictions without one."""
+    prediction: str | None  # the hash of the prediction record; None for predictions without one
     train: str | None
     model: str | None
     method: str | None
     seed: int | None
-    config: dict[str, Any]
-    """Draws and seed of the bootstrap, extractions, and the checksum of the predictions."""
+    config: dict[str, Any]  # draws and seed of the bootstrap, extractions, and the checksum of the predictions
     scores: dict[str, dict[str, dict[str, Any]]]  # by set
     operations: dict[str, dict[str, dict[str, Any]]]  # by operation, over all sets
     set_operations: dict[str, dict[str, dict[str, dict[str, Any]]]]  # by set, then by operation
@@ -170,19 +163,17 @@ def read_record(path: str | os.PathLike[str], kind: type[R]) -> R:
     values = read_json(path)
     if not isinstance(values, dict):
         raise DataError(f"{path}: expected one {kind.schema} record, found {str(values)[:40]!r}")
-    schema, stored = values.get("schema"), values.get("hash")
+    schema, stored = values.get("schema"), values.pop("hash", None)
     family, _, number = kind.schema.rpartition("/")
     newer = re.fullmatch(rf"{family}/(\d+)", str(schema))
     if newer and int(newer[1]) > int(number):
         raise DataError(f"{path} has the schema {schema!r}, newer than {kind.schema!r}: upgrade placevalue")
     if schema != kind.schema:
         raise DataError(f"{path} has the schema {schema!r}: expected {kind.schema!r}")
-    faults = ["hash is missing"] if stored is None else []
-    if stored is not None and stored != _hash({key: value for key, value in values.items() if key != "hash"}):
-        faults.append("the hash does not fit: the record was edited after it was written")
-    values = {key: value for key, value in values.items() if key not in ("schema", "hash")}
-    faults += find_faults(kind, values)
-    if faults:
+    edited = "the hash does not fit: the record was edited after it was written"
+    faults = [] if stored == _hash(values) else ["hash is missing" if stored is None else edited]
+    del values["schema"]
+    if faults := faults + find_faults(kind, values):
         raise DataError(f"{path}: {'; '.join(faults)}. Restore the file or make it again")
     return kind(**values)
 

@@ -65,8 +65,13 @@ def _fields(cls: type) -> dict[str, tuple[Any, bool]]:
 
 def _faults(value: Any, hint: Any, path: str) -> list[str]:
     origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any and isinstance(value, dict):
+        return _faults(value, dict[str, Any], path)
+    if hint is Any and isinstance(value, list | tuple):
+        return _faults(value, tuple[Any, ...], path)
     if hint is Any:
-        return _json_faults(value, path)
+        fits = any(_is(value, kind) for kind in (str, float, bool, NoneType))
+        return [] if fits else [_expected("a JSON value (finite where it is a number)", value, path)]
     if (is_dataclass(hint) and not isinstance(value, Mapping)) or (origin is dict and not isinstance(value, dict)):
         return [_expected("an object", value, path)]
     if is_dataclass(hint):
@@ -91,15 +96,6 @@ def _is(value: Any, kind: type) -> bool:
     if kind is float:
         return isinstance(value, int | float) and math.isfinite(value)
     return isinstance(value, kind)
-
-
-def _json_faults(value: Any, path: str) -> list[str]:
-    if isinstance(value, dict):
-        return _faults(value, dict[str, Any], path)
-    if isinstance(value, list | tuple):
-        return _faults(value, tuple[Any, ...], path)
-    fits = any(_is(value, kind) for kind in (str, float, bool, NoneType))
-    return [] if fits else [_expected("a JSON value (finite where it is a number)", value, path)]
 
 
 def _expected(what: str, value: Any, path: str) -> str:

@@ -62,10 +62,8 @@ class Answered:
     gold: str
     predicted: str
     gold_value: Decimal | None
-    values: dict[str, Decimal | None]
-    """What each extraction finds in the prediction."""
-    reachable: bool | None
-    """Whether the gold answer fits into the token limit; None if unknown."""
+    values: dict[str, Decimal | None]  # what each extraction finds in the prediction
+    reachable: bool | None  # whether the gold answer fits into the token limit; None if unknown
 
 
 def read_answer(gold: str, predicted: str, reachable: bool | None = None, max_answer: int | None = None) -> Answered:

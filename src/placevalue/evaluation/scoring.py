@@ -12,21 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from placevalue.common import records
 from placevalue.common.errors import DataError
 from placevalue.common.files import file_hash
-from placevalue.common.records import (
-    PREDICTION_RECORD,
-    PREDICTIONS,
-    SCORE_RECORD,
-    Prediction,
-    PredictionRecord,
-    ScoreRecord,
-    provenance,
-    read_predictions,
-    read_record,
-    record_hash,
-    write_record,
-)
+from placevalue.common.records import PREDICTION_RECORD, PREDICTIONS, SCORE_RECORD, Prediction, PredictionRecord
 from placevalue.data.leakage import check_leakage
 from placevalue.evaluation.metrics import EXTRACTIONS, METRICS, metric_values, read_answer
 from placevalue.evaluation.statistics import DRAWS, Interval, PairedTest, Units, bootstrap, bootstrap_mean, paired_test
@@ -43,12 +32,6 @@ class Predicted:
     rows: list[Prediction]
     record: PredictionRecord | None
 
-    @property
-    def sources(self) -> set[str]:
-        """Every name that tells which corpora the problems are from."""
-        named = set(self.record.data) if self.record else set()
-        return named | {row.set for row in self.rows} | {row.id.partition(":")[0] for row in self.rows}
-
 
 def load_predictions(path: str | os.PathLike[str]) -> Predicted:
     """Read the predictions of a folder or a JSONL file; a record next to them is checked against their checksum."""
@@ -58,10 +41,10 @@ def load_predictions(path: str | os.PathLike[str]) -> Predicted:
     if path.is_dir() and not has_record:
         raise DataError(f"{path} has no {PREDICTION_RECORD}: give the folder of a finished prediction, or a JSONL file")
     if not path.is_dir() and not (path.name == PREDICTIONS and has_record):
-        return Predicted(path, read_predictions(path), None)
-    record = read_record(folder / PREDICTION_RECORD, PredictionRecord)
+        return Predicted(path, records.read_predictions(path), None)
+    record = records.read_record(folder / PREDICTION_RECORD, PredictionRecord)
     file = folder / record.predictions_file
-    return Predicted(file, read_predictions(file, record.predictions_sha256), record)
+    return Predicted(file, records.read_predictions(file, record.predictions_sha256), record)
 
 
 def evaluate(
@@ -71,7 +54,7 @@ def evaluate(
     seed: int = 0,
     allow_leakage: bool = False,
     max_answer: int | None = None,
-) -> ScoreRecord:
+) -> records.ScoreRecord:
     """Score predictions by set and by operation, and write the record.
 
     Args:
@@ -92,25 +75,27 @@ def evaluate(
         raise DataError(f"draws={draws}: expected at least 1")
     predicted = load_predictions(path)
     record = predicted.record
-    leakage = check_leakage(record.trained_on if record else (), predicted.sources, allow_leakage)
+    tested = {name for row in predicted.rows for name in (row.set, row.id.partition(":")[0])}
+    trained, tested = (record.trained_on, tested | record.data.keys()) if record else ((), tested)
+    leakage = check_leakage(trained, tested, allow_leakage)
     recorded = record.config.get("max_answer") if record else None
     limit = recorded if isinstance(recorded, int) else max_answer
     links: dict[str, Any] = {name: getattr(record, name, None) for name in ("train", "model", "method", "seed")}
     config = {"draws": draws, "seed": seed, "extractions": list(EXTRACTIONS), "max_answer": limit}
-    score = ScoreRecord(
-        prediction=record_hash(record) if record else None,
+    score = records.ScoreRecord(
+        prediction=records.record_hash(record) if record else None,
         **links,
         config=config | {"predictions_sha256": file_hash(predicted.file)},
         **score_rows(predicted.rows, draws, seed, limit),
         notes=leakage.overridden + leakage.notes + (() if record else (UNKNOWN,)),
         override_leakage=bool(leakage.overridden) or (record is not None and record.override_leakage),
-        provenance=provenance(),
+        provenance=records.provenance(),
     )
     out = predicted.file.parent / SCORE_RECORD if out is None and record else out
     if out is None:
         return score
-    write_record(score, out)
-    return read_record(out, ScoreRecord)
+    records.write_record(score, out)
+    return records.read_record(out, records.ScoreRecord)
 
 
 def score_rows(rows: Sequence[Prediction], draws: int, seed: int, max_answer: int | None = None) -> dict[str, Any]:

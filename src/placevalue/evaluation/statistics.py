@@ -45,8 +45,7 @@ class PairedTest:
     low: float | None
     high: float | None
     p: float
-    only_first: int | None = None
-    """Problems that only the first run got right; None unless every value is 0 or 1."""
+    only_first: int | None = None  # problems that only the first run got right; None unless every value is 0 or 1
     only_second: int | None = None
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +27,8 @@ class Breakdown:
     title: str
     axis: str
     categories: tuple[str, ...]
-    counts: tuple[int, ...]
-    """The number of problems in each category."""
-    scores: dict[str, tuple[Interval | None, ...]]
-    """By method; None if there is no value."""
+    counts: tuple[int, ...]  # the number of problems in each category
+    scores: dict[str, tuple[Interval | None, ...]]  # by method; None if there is no value
 
 
 @dataclass(frozen=True)
@@ -44,10 +43,8 @@ class Curves:
 def break_down(experiment: Experiment) -> list[Breakdown]:
     """Accuracy by the gold answer's length, by operation, and the share of right digits at each place."""
     first = experiment.runs[0]
-    lengths, operations = (
-        group_rows(list(map(answer_length, first.answers))),
-        group_rows([r.operation for r in first.rows]),
-    )
+    lengths = group_rows([answer_length(answered) for answered in first.answers])
+    operations = group_rows([row.operation for row in first.rows])
     by_length = {f"{size}+" if size == LONGEST else str(size): lengths[size] for size in sorted(lengths)}
     by_operation = {name: operations[name] for name in sorted(operations) if name}
     by_place = {str(place): np.arange(len(first.rows)) for place in range(1, PLACES + 1)}
@@ -89,23 +86,21 @@ def loss_curves(experiment: Experiment) -> list[Curves]:
     parts = {"Cross-entropy": lambda row: row.get("ce", row.get("loss")), "Auxiliary loss": lambda row: row.get("aux")}
     found = []
     for title, part in parts.items():
-        seeds = {}
+        curves = Curves(title, {}, {})
         for method in experiment.methods:
-            curves = [_curve(run.train.losses, part) for run in experiment.of(method)]
-            if any(curves):
-                seeds[method] = [curve for curve in curves if curve]
-        if seeds:
-            means = {method: _thinned(_mean_curve(curves)) for method, curves in seeds.items()}
-            found.append(
-                Curves(title, {method: list(map(_thinned, curves)) for method, curves in seeds.items()}, means)
-            )
+            seeds = [_curve(run.train.losses, part) for run in experiment.of(method)]
+            if seeds := [seed for seed in seeds if seed]:
+                curves.seeds[method] = [_thinned(seed) for seed in seeds]
+                curves.means[method] = _thinned(_mean_curve(seeds))
+        if curves.seeds:
+            found.append(curves)
     return found
 
 
-def _curve(losses: Sequence[dict[str, object]], part: Callable[[dict[str, object]], object]) -> Curve:
+def _curve(losses: Sequence[dict[str, Any]], part: Callable[[dict[str, Any]], Any]) -> Curve:
     """One run's curve, without values that are not finite, which are logged as text."""
     pairs = [(row["step"], part(row)) for row in losses if "step" in row]
-    return [(int(step), float(value)) for step, value in pairs if isinstance(value, int | float)]  # type: ignore[call-overload]
+    return [(step, value) for step, value in pairs if isinstance(value, int | float)]
 
 
 def _thinned(curve: Curve) -> Curve:

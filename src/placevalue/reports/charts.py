@@ -2,15 +2,13 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from placevalue.evaluation.statistics import Interval
 from placevalue.experiments.methods import METHODS
 from placevalue.reports.breakdowns import Breakdown, Curve, Curves
 from placevalue.reports.formatting import format_interval, format_value
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 POINTS_WIDTH, CURVES_WIDTH, HEIGHT = 400, 560, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 12, 46
@@ -22,7 +20,7 @@ def method_class(method: str) -> str:
     return f"m{_ORDER.index(method) % 11 if method in _ORDER else 10}"
 
 
-def point_chart(breakdown: Breakdown) -> "Markup":
+def point_chart(breakdown: Breakdown) -> Markup:
     """Each method as a point with its interval, side by side in every category."""
     methods = list(breakdown.scores)
     inner = POINTS_WIDTH - _LEFT - _RIGHT
@@ -49,22 +47,18 @@ def _top(score: Interval) -> float:
     return min(1.0, score.value if score.high is None else max(score.value, min(score.high, score.value + 0.25)))
 
 
-def _point(x: float, score: Interval, ceiling: float, method: str, category: str) -> "Markup":
-    def y(value: float) -> float:
-        return _height(min(max(value, 0), ceiling), 0, ceiling)
-
+def _point(x: float, score: Interval, ceiling: float, method: str, category: str) -> Markup:
     span = format_interval(score.low, score.high, "accuracy_paper")
     about = f"{method}, {category}: {format_value(score.value, 'accuracy_paper')}% {span}".strip()
-    bar: object = ""
+    bar = Markup("")
     if score.low is not None and score.high is not None:
-        bar = _svg('<line x1="{}" x2="{}" y1="{}" y2="{}" class="bar"/>', x, x, y(score.low), y(score.high))
-    return _svg(
-        '<g class="point {}" data-method="{}"><title>{}</title>{}<circle cx="{}" cy="{}" r="3.4"/></g>',
-        *(method_class(method), method, about, bar, x, y(score.value)),
-    )
+        bottom, top = _height(score.low, 0, ceiling), _height(score.high, 0, ceiling)
+        bar = _svg('<line x1="{}" x2="{}" y1="{}" y2="{}" class="bar"/>', x, x, bottom, top)
+    point = '<g class="point {}" data-method="{}"><title>{}</title>{}<circle cx="{}" cy="{}" r="3.4"/></g>'
+    return _svg(point, method_class(method), method, about, bar, x, _height(score.value, 0, ceiling))
 
 
-def curve_chart(curves: Curves) -> "Markup":
+def curve_chart(curves: Curves) -> Markup:
     """Each method's mean as a thick line and its seeds as thin ones; on a logarithmic scale if the range is wide."""
     every = [point for lines in curves.seeds.values() for line in lines for point in line]
     lowest, highest = min(value for _, value in every), max(value for _, value in every)
@@ -79,7 +73,7 @@ def curve_chart(curves: Curves) -> "Markup":
     def across(step: int) -> float:
         return _LEFT + inner * (step - first) / max(1, last - first)
 
-    def path(line: Curve, kind: str, method: str) -> "Markup":
+    def path(line: Curve, kind: str, method: str) -> Markup:
         points = " ".join(f"{_short(across(step))},{_short(_height(scale(value), low, high))}" for step, value in line)
         kind = f"{kind} {method_class(method)}"
         return _svg('<polyline points="{}" class="{}" data-method="{}"/>', points, kind, method)
@@ -114,10 +108,11 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _height(value: float, low: float, high: float) -> float:
-    return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - (value - low) / (high - low))
+    share = min(max((value - low) / (high - low), 0), 1)
+    return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - share)
 
 
-def _grid(ticks: Sequence[tuple[float, str]], low: float, high: float, width: int) -> list["Markup"]:
+def _grid(ticks: Sequence[tuple[float, str]], low: float, high: float, width: int) -> list[Markup]:
     parts = []
     for tick, label in ticks:
         y = _height(tick, low, high)
@@ -126,19 +121,17 @@ def _grid(ticks: Sequence[tuple[float, str]], low: float, high: float, width: in
     return parts
 
 
-def _text(x: float, y: float, text: str, kind: str, anchor: str) -> "Markup":
+def _text(x: float, y: float, text: str, kind: str, anchor: str) -> Markup:
     return _svg('<text x="{}" y="{}" class="{}" text-anchor="{}">{}</text>', x, y, kind, anchor, text)
 
 
-def _chart(title: str, parts: Iterable["Markup"], width: int) -> "Markup":
-    inner = _svg("").join(parts)
-    return _svg('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>', width, HEIGHT, title, inner)
+def _chart(title: str, parts: Iterable[Markup], width: int) -> Markup:
+    chart = '<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
+    return _svg(chart, width, HEIGHT, title, Markup("").join(parts))
 
 
-def _svg(template: str, *values: object) -> "Markup":
+def _svg(template: str, *values: object) -> Markup:
     """Put values into a template: floats are rounded, and everything that is not markup is escaped."""
-    from markupsafe import Markup
-
     return Markup(template).format(*(_short(value) if isinstance(value, float) else value for value in values))
 
 

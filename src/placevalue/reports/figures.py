@@ -19,14 +19,9 @@ logger = logging.getLogger(__name__)
 def draw_all(
     record: dict[str, Any], rows: Tensor, tokens: dict[int, Tensor], folder: Path, number: int = 55
 ) -> list[Path]:
-    """Draw every figure of one model's number space and return the files.
+    """Draw every figure of one model's number space, and the neighbourhood of one number; return the files.
 
-    Args:
-        record: From `number_space.survey`.
-        rows: The ten digit embeddings.
-        tokens: The vocabulary's own number tokens, from `number_space.load_number_tokens`; may be empty.
-        folder: Where the files go.
-        number: The number whose neighbourhood is drawn.
+    `record`, `rows` and `tokens` come from `survey`, `load_digit_rows` and `load_number_tokens` of `number_space`.
     """
     curves = _of(record["parts"], "f1")
     paper = {name: curve for name, curve in curves.items() if name in ("weighted", "sum")}
@@ -43,26 +38,24 @@ def _of(parts: dict[str, Any], kind: str) -> dict[str, Any]:
     return {name.partition("/")[2]: part for name, part in parts.items() if name.startswith(f"{kind}/")}
 
 
-def _plots() -> Any:
-    import matplotlib
+def _new_figure(width: float, height: float) -> Any:
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
+    return Figure(figsize=(width, height))
 
 
-def _save(figure: Any, stem: Path) -> list[Path]:
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    files = [stem.with_suffix(ending) for ending in (".png", ".svg")]
-    for file in files:
-        figure.savefig(file, dpi=130, bbox_inches="tight", metadata={"Date": None} if file.suffix == ".svg" else None)
-    _plots().close(figure)
+def _save(figure: Any, stem: Path, formats: tuple[str, ...] = ("png", "svg")) -> list[Path]:
+    files = []
+    for kind in formats:
+        picture, metadata = io.BytesIO(), {"Date": None} if kind == "svg" else None
+        figure.savefig(picture, format=kind, dpi=130, bbox_inches="tight", metadata=metadata)
+        files.append(write_whole(stem.with_suffix(f".{kind}"), picture.getvalue()))
     return files
 
 
 def _draw_f1(curves: dict[str, Any], title: str, stem: Path) -> list[Path]:
-    figure, axes = _plots().subplots(figsize=(6, 3.6))
+    figure = _new_figure(6, 3.6)
+    axes = figure.subplots()
     for name, part in curves.items():
         axes.plot([int(n) for n in part["f1"]], list(part["f1"].values()), marker="o", label=name)
     axes.set(xlabel="digits", ylabel="F1 of 10 neighbours", ylim=(-0.03, 1.03), title=title)
@@ -76,7 +69,8 @@ def _draw_tradeoff(parts: dict[str, Any], stem: Path) -> list[Path]:
     if not parts:
         return []
     falls, runs = [float(fall) for fall in parts], list(parts.values())
-    figure, axes = _plots().subplots(figsize=(6, 3.6))
+    figure = _new_figure(6, 3.6)
+    axes = figure.subplots()
     for length in ("2", "3", "5"):
         (line,) = axes.plot(falls, [run["f1"][length] for run in runs], marker="o", label=f"{length} digits")
         half = [run["bfloat16"][length] for run in runs]
@@ -94,8 +88,9 @@ def _draw_tradeoff(parts: dict[str, Any], stem: Path) -> list[Path]:
 
 def _draw_map(spaces: dict[str, dict[int, Tensor]], number: int, stem: Path) -> list[Path]:
     """A number's neighbours in space and in value, on their first two principal components."""
-    figure, axes = _plots().subplots(1, len(spaces), figsize=(5 * len(spaces), 4.4), squeeze=False)
-    for axis, (name, vectors) in zip(axes[0], spaces.items(), strict=True):
+    figure = _new_figure(5 * len(spaces), 4.4)
+    axes = figure.subplots(1, len(spaces), squeeze=False)[0]
+    for axis, (name, vectors) in zip(axes, spaces.items(), strict=True):
         by_distance = sorted(vectors, key=lambda n: float((vectors[n] - vectors[number]).norm()))
         near, natural = set(by_distance[1:11]), set(natural_neighbours(number, 1000, 10))
         colours = dict.fromkeys(natural, "0.6") | dict.fromkeys(near, "tab:red")
@@ -118,21 +113,18 @@ def draw_sweep(record: SweepRecord, path: Path) -> bool:
     """Plot the scores of a sweep by each searched field; False if there are no trials, or no matplotlib."""
     if not record.trials:
         return False
+    fields = list(record.config["search"])
     try:
-        plots = _plots()
+        figure = _new_figure(1 + 4 * len(fields), 3.6)
     except ImportError:
         logger.warning("matplotlib is missing, so there is no plot: install it and run the same sweep again to draw it")
         return False
-    fields = list(record.config["search"])
-    figure, axes = plots.subplots(1, len(fields), figsize=(1 + 4 * len(fields), 3.6), squeeze=False, sharey=True)
-    for axis, field in zip(axes[0], fields, strict=True):
+    axes = figure.subplots(1, len(fields), squeeze=False, sharey=True)[0]
+    for axis, field in zip(axes, fields, strict=True):
         _draw_field(record, field, axis)
-    axes[0][0].set_ylabel(f"{record.config['metric'].replace('_', ' ')} on {record.config['data']['dev']}")
-    axes[0][0].legend(fontsize=8)
-    picture = io.StringIO()
-    figure.savefig(picture, format="svg", bbox_inches="tight", metadata={"Date": None})
-    plots.close(figure)
-    write_whole(path, picture.getvalue())
+    axes[0].set_ylabel(f"{record.config['metric'].replace('_', ' ')} on {record.config['data']['dev']}")
+    axes[0].legend(fontsize=8)
+    _save(figure, path, ("svg",))
     return True
 
 

@@ -8,7 +8,6 @@ import base64
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +63,8 @@ def make_page(experiments: Sequence[Experiment], baseline: str | None = None, me
     templates.filters["source_hash"] = _source_hash
     summaries = [[summarise(each, baseline, metric) for metric in metrics] for each in experiments]
     return templates.get_template("page.html.j2").render(
-        style=_read("page.css"),
-        script=_read("page.js"),
+        style=loader.get_source(templates, "page.css")[0],
+        script=loader.get_source(templates, "page.js")[0],
         version=placevalue.__version__,
         legend=LEGEND,
         methods=METHODS,
@@ -76,10 +75,6 @@ def make_page(experiments: Sequence[Experiment], baseline: str | None = None, me
     )
 
 
-def _read(name: str) -> str:
-    return files("placevalue.reports").joinpath("template", name).read_text(encoding="utf-8")
-
-
 def _source_hash(text: str) -> str:
     """How the page's policy names the one script or style that it allows."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
@@ -88,20 +83,17 @@ def _source_hash(text: str) -> str:
 def _section(experiment: Experiment, summaries: Sequence[Summary]) -> dict[str, Any]:
     """Everything about one experiment except its predictions, and its row of the overview."""
     tables, column = [make_table(summary) for summary in summaries], headline(summaries[0])
-    ours = [(line.label, line.entries[column]) for line in tables[0].lines if line.group != "paper"]
-    best = {label: entry for label, entry in ours if entry is not None and entry.best}
+    entries = {line.label: line.entries[column] for line in tables[0].lines if line.group != "paper"}
+    baseline, best = summaries[0].baseline, {label: each for label, each in entries.items() if each and each.best}
     return {
-        "name": experiment.name,
-        "model": experiment.model,
-        "methods": experiment.methods,
-        "missing": experiment.missing,
+        "experiment": experiment,
         "facts": _facts(experiment),
         "tables": tables,
         "points": [(each.title, point_chart(each)) for each in break_down(experiment)],
         "curves": [(each.title, curve_chart(each)) for each in loss_curves(experiment)],
         "column": tables[0].headers[column],
-        "baseline": summaries[0].baseline,
-        "level": ours[0][1],
+        "baseline": baseline,
+        "level": entries[baseline],
         "best": list(best),
         "change": next(iter(best.values()), None),
     }

@@ -1,7 +1,6 @@
 """The paper's published figures for the models, methods and data sets that we have too."""
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -24,17 +23,6 @@ _SETS = ("Original", "Commuted", "Integers 0 to 1000", "2-digit integers", "3-di
 SETS = {"mawps:test": "MAWPS"} | {f"fermat:{ours}": theirs for ours, theirs in zip(PAPER_SETS, _SETS, strict=True)}
 
 
-@dataclass(frozen=True)
-class PublishedRow:
-    """A row of the paper's tables: percentages for its baseline, changes in points for the others."""
-
-    method: str
-    name: str
-    """The paper's name for the method."""
-    figures: tuple[float | None, ...]
-    """One for each column; None if the paper has none."""
-
-
 @cache
 def paper_tables() -> dict[str, Any]:
     """The paper's tables, with a note on how they were read; see `paper.json`."""
@@ -42,13 +30,14 @@ def paper_tables() -> dict[str, Any]:
     return found
 
 
-def published_rows(model: str, metric: str, columns: tuple[Column, ...]) -> list[PublishedRow]:
-    """The paper's rows for this model and metric, under our columns; empty if it has neither.
+def published_rows(model: str, metric: str, columns: tuple[Column, ...]) -> dict[str, tuple[float | None, ...]]:
+    """The paper's figures for this model and metric, by our method and under our columns; None if it has none.
 
-    Its operations pool the ten FERMAT sets, so they match ours only if these are the sets.
+    Its baseline is in percent, the others are changes in points. Its operations pool the ten FERMAT sets, so they match
+    ours only if these are the sets.
 
     Example:
-        >>> published_rows("google/flan-t5-base", "accuracy_paper", (Column("set", "mawps:test", 500),))[0].figures
+        >>> published_rows("google/flan-t5-base", "accuracy_paper", (Column("set", "mawps:test", 500),))["digits"]
         (23.0,)
     """
     found: dict[str, dict[str, float]] = {}
@@ -65,9 +54,6 @@ def published_rows(model: str, metric: str, columns: tuple[Column, ...]) -> list
             return row.get(column.name) if pooled else None
         return row.get(SETS.get(column.name, ""))
 
-    rows = [
-        PublishedRow(method, theirs, tuple(figure(found[theirs], column) for column in columns))
-        for method, theirs in METHODS.items()
-        if theirs in found
-    ]
-    return [row for row in rows if any(value is not None for value in row.figures)]
+    ours = {method: found[theirs] for method, theirs in METHODS.items() if theirs in found}
+    rows = {method: tuple(figure(row, column) for column in columns) for method, row in ours.items()}
+    return {method: figures for method, figures in rows.items() if any(each is not None for each in figures)}

@@ -12,17 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from placevalue.common import records
 from placevalue.common.errors import DataError, PlacevalueError
-from placevalue.common.records import (
-    PREDICTION_RECORD,
-    SCORE_RECORD,
-    Prediction,
-    PredictionRecord,
-    ScoreRecord,
-    TrainRecord,
-    read_record,
-    record_hash,
-)
+from placevalue.common.records import PREDICTION_RECORD, SCORE_RECORD, Prediction
 from placevalue.data import is_made, load_data
 from placevalue.data.corpora import expand_data
 from placevalue.data.problem import checksum, same_words
@@ -41,9 +33,9 @@ class Run:
     """One method trained with one seed, from training to scores."""
 
     folder: Path
-    train: TrainRecord
-    prediction: PredictionRecord
-    score: ScoreRecord
+    train: records.TrainRecord
+    prediction: records.PredictionRecord
+    score: records.ScoreRecord
     rows: list[Prediction] = field(repr=False)
     _values: dict[str, Values] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -78,10 +70,8 @@ class Experiment:
     recipe: Recipe | None
     runs: tuple[Run, ...]
     """In the order of the recipe's methods, then by seed. All answer the same problems in the same order."""
-    missing: tuple[str, ...]
-    """Which runs are missing and why, a line each."""
-    name: str
-    """The folder's name, with its parent's if another experiment has the same."""
+    missing: tuple[str, ...]  # which runs are missing and why, a line each
+    name: str  # the folder's name, with its parent's if another experiment has the same
 
     @property
     def model(self) -> str:
@@ -126,10 +116,6 @@ def load_experiment(folder: str | os.PathLike[str]) -> Experiment:
 
     Raises one error that names all faults if records do not belong together, if runs answer different problems, or if a
     method and seed occur twice. A run of another recipe than the folder's counts as missing.
-
-    Example:
-        >>> load_experiment("results/flan-t5-small-title-mawps").methods  # doctest: +SKIP
-        ['untouched', 'digits', 'agg-before']
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -180,15 +166,15 @@ def load_experiments(folders: Sequence[str | os.PathLike[str]]) -> list[Experime
 
 
 def _load_run(path: Path) -> Run:
-    train = read_record(path / RECORD, TrainRecord)
-    score = read_record(path / ANSWERS / SCORE_RECORD, ScoreRecord)
+    train = records.read_record(path / RECORD, records.TrainRecord)
+    score = records.read_record(path / ANSWERS / SCORE_RECORD, records.ScoreRecord)
     predicted = load_predictions(path / ANSWERS)
     prediction = predicted.record
     assert prediction is not None
     scored = score.config.get("predictions_sha256")
     links = {
-        f"{PREDICTION_RECORD} is of another training": prediction.train == record_hash(train),
-        f"{SCORE_RECORD} is of other predictions": score.prediction == record_hash(prediction),
+        f"{PREDICTION_RECORD} is of another training": prediction.train == records.record_hash(train),
+        f"{SCORE_RECORD} is of other predictions": score.prediction == records.record_hash(prediction),
         f"{SCORE_RECORD} is of another training": score.train == prediction.train,
         "the records name different methods": train.method == prediction.method == score.method,
         "the records name different seeds": train.seed == prediction.seed == score.seed,

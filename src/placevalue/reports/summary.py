@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from placevalue.common.errors import ConfigError
-from placevalue.common.records import Prediction, ScoreRecord
+from placevalue.common.records import Prediction
 from placevalue.evaluation.metrics import METRICS
 from placevalue.evaluation.scoring import group_rows, problem_units
 from placevalue.evaluation.statistics import Groups, Interval, Units, Values, group_interval, holm, paired_test
@@ -25,8 +25,7 @@ class Column:
     kind: Literal["set", "mean", "unseen", "operation"]
     """`unseen` has the problems whose question does not occur in the training data."""
     name: str
-    n: int
-    """The number of problems; of the mean, the number of sets."""
+    n: int  # the number of problems; of the mean, the number of sets
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,7 @@ class Change:
     value: float
     low: float | None
     high: float | None
-    p: float
-    """Corrected by Holm's method for the methods of the column."""
+    p: float  # corrected by Holm's method for the methods of the column
     seeds: int
 
 
@@ -46,8 +44,7 @@ class Cell:
     """A method's score in one column, and its change from the baseline."""
 
     score: Interval
-    change: Change | None
-    """None for the baseline itself, if the two share no seed, and if the baseline has no score."""
+    change: Change | None  # None for the baseline itself, if the two share no seed, and if the baseline has no score
     best: bool
 
 
@@ -57,12 +54,9 @@ class Row:
 
     method: str
     seeds: tuple[int, ...]
-    seconds: float
-    """Training time, the mean over seeds."""
-    cells: tuple[Cell | None, ...]
-    """One for each column; None if there is no value."""
-    unreachable: int
-    """Answers longer than the token limit; they count as wrong."""
+    seconds: float  # training time, the mean over seeds
+    cells: tuple[Cell | None, ...]  # one for each column; None if there is no value
+    unreachable: int  # answers longer than the token limit; they count as wrong
 
 
 @dataclass(frozen=True)
@@ -76,8 +70,7 @@ class Summary:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     missing: tuple[str, ...]
-    seen: int
-    """Test questions that occur in the training data, if that is available."""
+    seen: int  # test questions that occur in the training data, if that is available
 
 
 def summarise(experiment: Experiment, baseline: str | None = None, metric: str = "accuracy_paper") -> Summary:
@@ -92,10 +85,6 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
         experiment: From `load_experiment`.
         baseline: The method to compare with; by default `digits` if it was trained, else the first.
         metric: A name in `METRICS`.
-
-    Example:
-        >>> summarise(load_experiment("results/flan-t5-small-title-mawps")).rows[0].method  # doctest: +SKIP
-        'digits'
     """
     if metric not in METRICS:
         raise ConfigError(f"unknown metric {metric!r}: expected one of {', '.join(METRICS)}")
@@ -147,8 +136,11 @@ def _cells(
         if len(by_seed) > 1 or column.kind == "unseen":  # no record has the unseen problems alone
             if found := group_interval(np.stack(list(by_seed.values()), 1), groups):
                 scores[method] = found[0]
-        elif recorded := _recorded(experiment.of(method)[0].score, column).get(metric):
-            scores[method] = Interval(**recorded)
+        else:
+            record = experiment.of(method)[0].score
+            named = {"set": record.scores, "operation": record.operations, "mean": {column.name: record.averages}}
+            if recorded := named[column.kind].get(column.name, {}).get(metric):
+                scores[method] = Interval(**recorded)
     changes = {
         method: change
         for method in others
@@ -156,16 +148,16 @@ def _cells(
     }
     for method, p in zip(changes, holm([change.p for change in changes.values()]), strict=True):
         changes[method] = replace(changes[method], p=p)
-    best = _best({method: _level(method, scores, changes, values) for method in scores}, metric)
+    levels: dict[str, float] = {}
+    for method, score in scores.items():
+        levels[method] = _badness(score.value, metric)
+        # A score over other problems than the baseline's is compared by its change from the baseline.
+        if method in changes and score.n * len(values[base]) != scores[base].n * len(values[method]):
+            levels[method] = _badness(scores[base].value + changes[method].value, metric)
+    best = {method for method in levels if len(levels) > 1 and levels[method] <= min(levels.values()) + 1e-12}
     return [
         Cell(scores[method], changes.get(method), method in best) if method in scores else None for method in values
     ]
-
-
-def _recorded(score: ScoreRecord, column: Column) -> dict[str, Any]:
-    if column.kind == "mean":
-        return score.averages
-    return (score.scores if column.kind == "set" else score.operations).get(column.name, {})
 
 
 def _change(baseline: dict[int, Values], values: dict[int, Values], groups: Groups) -> Change | None:
@@ -183,23 +175,6 @@ def _change(baseline: dict[int, Values], values: dict[int, Values], groups: Grou
         return Change(test.difference, test.low, test.high, test.p, 1)
     found = group_interval(second - first, groups)
     return found and Change(found[0].value, found[0].low, found[0].high, found[1], len(seeds))
-
-
-def _level(
-    method: str, scores: dict[str, Interval], changes: dict[str, Change], values: dict[str, dict[int, Values]]
-) -> float:
-    """A method's score. If it was taken over other problems than the baseline's: that one plus the change."""
-    base = next(iter(values))
-    if method in changes and scores[method].n * len(values[base]) != scores[base].n * len(values[method]):
-        return scores[base].value + changes[method].value
-    return scores[method].value
-
-
-def _best(scores: dict[str, float], metric: str) -> set[str]:
-    """The methods with the best score; none if there is only one method."""
-    least = min((_badness(value, metric) for value in scores.values()), default=0.0)
-    best = {method for method, value in scores.items() if _badness(value, metric) <= least + 1e-12}
-    return best if len(scores) > 1 else set()
 
 
 def _badness(value: float, metric: str) -> float:
@@ -254,16 +229,14 @@ def _points(change: Change, metric: str) -> str:
 
 def _coverage(changes: Mapping[str, Change]) -> str:
     """What the intervals of the changes account for."""
-    single = [method for method, change in changes.items() if change.seeds == 1]
-    counts = sorted({change.seeds for change in changes.values()} - {1})
     if not changes:
         return ""
+    single = [method for method, change in changes.items() if change.seeds == 1]
+    counts = sorted({change.seeds for change in changes.values()} - {1})
     if not counts:
-        return (
-            "Every method was trained once, so the intervals account for the choice of problems only: "
-            "another seed may change the order."
-        )
-    seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        only = "so the intervals account for the choice of problems only: another seed may change the order."
+        return f"Every method was trained once, {only}"
+    seeds = " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1]))))
     but = f"; those of {listed(single)} rest on one seed and account for the problems only" if single else ""
     return f"The intervals account for the choice of problems and of seeds ({seeds} per method){but}."
 

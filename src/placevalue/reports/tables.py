@@ -5,16 +5,17 @@ One typed table becomes Markdown, LaTeX, a terminal table or part of the page. A
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
+from itertools import groupby
 from typing import Literal
 
 from placevalue.common.errors import ConfigError
 from placevalue.evaluation.metrics import METRICS
 from placevalue.reports.formatting import counted, duration, format_interval, format_number, format_value
 from placevalue.reports.paper_results import METHODS as PAPER_METHODS
-from placevalue.reports.paper_results import SETS, PublishedRow, published_rows
-from placevalue.reports.summary import BASELINE, Cell, Change, Column, Summary, conclusion
+from placevalue.reports.paper_results import SETS, published_rows
+from placevalue.reports.summary import BASELINE, Cell, Column, Summary, conclusion
 
 SHOWN = ("accuracy_paper", "cer_written")
 """The metrics of a report by default: those of the paper."""
@@ -37,15 +38,11 @@ class Entry:
     """The text of one cell."""
 
     text: str
-    about: str
-    """The score, the change and p in words."""
-    span: str = ""
-    """The interval, or empty."""
-    mark: str = ""
-    """† or ‡ if the change is significant."""
+    about: str  # the score, the change and p in words
+    span: str = ""  # the interval, or empty
+    mark: str = ""  # † or ‡ if the change is significant
     tone: Tone = "plain"
-    large: bool = False
-    """Whether the change is above 1 point."""
+    large: bool = False  # whether the change is above 1 point
     best: bool = False
 
 
@@ -71,11 +68,9 @@ class PaperTable:
 
     title: str
     subtitle: str
-    columns: tuple[Column, ...]
-    """Named by their headers."""
+    columns: tuple[Column, ...]  # named by their headers
     lines: tuple[Line, ...]
-    words: str
-    """What you may conclude from it."""
+    words: str  # what you may conclude from it
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -84,12 +79,7 @@ class PaperTable:
 
 
 def make_table(summary: Summary) -> PaperTable:
-    """A summary in the paper's form, with the paper's own figures below it if the model is the same.
-
-    Example:
-        >>> make_table(summarise(load_experiment("runs/quick"))).headers  # doctest: +SKIP
-        ('MAWPS', 'a*b', 'a+b', 'a-b', 'a/b')
-    """
+    """A summary in the paper's form, with the paper's own figures below it if the model is the same."""
     metric = summary.metric
     if metric not in PERCENTAGES:
         raise ConfigError(f"{metric} is not a percentage: expected one of {', '.join(PERCENTAGES)}")
@@ -98,8 +88,8 @@ def make_table(summary: Summary) -> PaperTable:
         group: Literal["baseline", "method"] = "baseline" if row.method == summary.baseline else "method"
         entries = tuple(None if cell is None else _entry(cell, group, metric) for cell in row.cells)
         lines.append(Line(row.method, group, entries, len(row.seeds), duration(row.seconds)))
-    for theirs in published_rows(summary.model, metric, summary.columns):
-        lines.append(Line(theirs.name, "paper", tuple(_published(theirs, each, metric) for each in theirs.figures)))
+    for method, figures in published_rows(summary.model, metric, summary.columns).items():
+        lines.append(Line(PAPER_METHODS[method], "paper", tuple(_published(method, each, metric) for each in figures)))
     better = "lower" if METRICS[metric].direction == "lower" else "higher"
     return PaperTable(
         title=f"{_TITLES.get(metric, metric.replace('_', ' '))}, {better} is better",
@@ -133,13 +123,14 @@ def _entry(cell: Cell, group: str, metric: str) -> Entry:
     text, tone, large = _signed(100 * change.value, metric)
     span = format_interval(change.low, change.high, metric, signed=True)
     about += f"; change {f'{text} {span}'.strip()} over {counted(change.seeds, 'seed')}, p = {change.p:.2g}"
-    return Entry(text, about, span, significance(change), tone, large, cell.best)
+    mark = "‡" if change.p < 0.01 else "†" if change.p < 0.05 else ""
+    return Entry(text, about, span, mark, tone, large, cell.best)
 
 
-def _published(row: PublishedRow, value: float | None, metric: str) -> Entry | None:
+def _published(method: str, value: float | None, metric: str) -> Entry | None:
     if value is None:
         return None
-    if row.method == BASELINE:
+    if method == BASELINE:
         return Entry(format_number(value), f"{value:g}% in the paper")
     text, tone, large = _signed(value, metric)
     return Entry(text, f"{value:+g} points in the paper".replace("-", "−"), tone=tone, large=large)
@@ -152,11 +143,6 @@ def _signed(points: float, metric: str) -> tuple[str, Tone, bool]:
         return "0.0", "plain", False
     gains = points < 0 if METRICS[metric].direction == "lower" else points > 0
     return text, "gain" if gains else "loss", abs(points) > _LARGE
-
-
-def significance(change: Change) -> str:
-    """† for p below 0.05, ‡ below 0.01, else empty."""
-    return "‡" if change.p < 0.01 else "†" if change.p < 0.05 else ""
 
 
 def to_markdown(tables: Sequence[PaperTable]) -> str:
@@ -189,35 +175,30 @@ _TEX = str.maketrans(
     | {"−": "$-$", "<": "$<$", ">": "$>$", "†": r"\textsuperscript{\dag}", "‡": r"\textsuperscript{\ddag}"}
 )
 _COLOURS = {("gain", False): "D9F0D3", ("gain", True): "7FBF7B", ("loss", False): "FDDBC7", ("loss", True): "EF8A62"}
-_BASE_COLOUR = "D9D9D9"
 
 
 def to_latex(tables: Sequence[PaperTable]) -> str:
     """The tables as LaTeX, coloured as in the paper."""
-    needed = r"% needs \usepackage{booktabs,graphicx} and \usepackage[table]{xcolor}"
-    return "\n\n".join([needed, *map(_latex_table, tables)]) + "\n"
-
-
-def _latex_table(table: PaperTable) -> str:
-    heads = " & ".join(rf"\rotatebox{{90}}{{{header.translate(_TEX)}}}" for header in (*table.headers, "training"))
-    lines = [r"\begin{table*}", r"\centering", rf"\begin{{tabular}}{{l{'r' * (len(table.columns) + 1)}}}"]
-    lines += [r"\toprule", rf" & {heads} \\"]
-    group = ""
-    for line in table.lines:
-        if line.group != group:
+    lines = [r"% needs \usepackage{booktabs,graphicx} and \usepackage[table]{xcolor}"]
+    for table in tables:
+        lines += ["", r"\begin{table*}", r"\centering", rf"\begin{{tabular}}{{l{'r' * (len(table.columns) + 1)}}}"]
+        heads = [rf" & \rotatebox{{90}}{{{header.translate(_TEX)}}}" for header in (*table.headers, "training")]
+        lines += [r"\toprule", "".join(heads) + r" \\"]
+        for group, members in groupby(table.lines, key=lambda line: line.group):
             lines.append(r"\midrule")
-        group = line.group
-        absolute = group == "baseline" or line.label == PAPER_METHODS[BASELINE]
-        cells = [line.name.translate(_TEX), *(_latex_cell(entry, absolute) for entry in line.entries)]
-        lines.append(" & ".join([*cells, line.time]) + r" \\")
-    caption = f"{table.subtitle}. {table.title}. {LEGEND}".translate(_TEX)
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table*}"])
+            for line in members:
+                absolute = group == "baseline" or line.label == PAPER_METHODS[BASELINE]
+                cells = [line.name.translate(_TEX), *(_latex_cell(entry, absolute) for entry in line.entries)]
+                lines.append(" & ".join([*cells, line.time]) + r" \\")
+        caption = f"{table.subtitle}. {table.title}. {LEGEND}".translate(_TEX)
+        lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table*}"]
+    return "\n".join(lines) + "\n"
 
 
 def _latex_cell(entry: Entry | None, absolute: bool) -> str:
     if entry is None:
         return ""
-    colour = _COLOURS.get((entry.tone, entry.large), _BASE_COLOUR if absolute else None)
+    colour = _COLOURS.get((entry.tone, entry.large), "D9D9D9" if absolute else None)
     text, mark, span = (each.translate(_TEX) for each in (entry.text, entry.mark, entry.span))
     text = rf"\textbf{{{text}}}" if entry.best else text
     span = rf" {{\scriptsize {span}}}" if span else ""
@@ -235,18 +216,11 @@ def to_csv(summaries: Sequence[Summary]) -> str:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(CSV_FIELDS)
     for summary in summaries:
-        writer.writerows(_csv_rows(summary))
+        about = (summary.name, summary.model, summary.metric, summary.baseline)
+        for row in summary.rows:
+            for column, cell in zip(summary.columns, row.cells, strict=True):
+                score = astuple(cell.score)[:3] if cell else [""] * 3
+                change = astuple(cell.change) if cell and cell.change else [""] * 5
+                head = (*about, row.method, len(row.seeds), column.kind, column.name, column.n)
+                writer.writerow([*head, *score, *change, int(cell.best) if cell else "", row.seconds])
     return file.getvalue()
-
-
-def _csv_rows(summary: Summary) -> Iterator[list[object]]:
-    for row in summary.rows:
-        for column, cell in zip(summary.columns, row.cells, strict=True):
-            head = [summary.name, summary.model, summary.metric, summary.baseline, row.method, len(row.seeds)]
-            score: list[object] = [cell.score.value, cell.score.low, cell.score.high] if cell else [""] * 3
-            change = cell.change if cell else None
-            moved: list[object] = [""] * 5
-            if change is not None:
-                moved = [change.value, change.low, change.high, change.p, change.seeds]
-            best = int(cell.best) if cell else ""
-            yield [*head, column.kind, column.name, column.n, *score, *moved, best, row.seconds]
