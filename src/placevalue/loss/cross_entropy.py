@@ -15,25 +15,21 @@ logger = logging.getLogger(__name__)
 _PIECE = 1 << 20  # entries to process at a time, few enough for a processor's cache
 
 
-def token_likelihoods(
-    logits: Tensor, labels: Tensor, wanted: Tensor, ignored: int, best: bool = False
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute losses, log-probabilities of the wanted tokens and the likeliest tokens, in float32 or float64.
+def token_likelihoods(logits: Tensor, labels: Tensor, wanted: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
+    """Compute losses and the log-probabilities of the wanted tokens, in float32 or float64.
 
     Args:
         logits: `(..., vocabulary)`, any floating type.
         labels: `(...)`; the loss of an `ignored` label is 0.
         wanted: `(k,)` different ids.
         ignored: A label below 0.
-        best: Whether to find the likeliest tokens; if not, an empty tensor is returned for them.
 
     Returns:
-        `(...)`, `(..., k)` and `(...)`.
+        `(...)` and `(..., k)`.
     """
     flat, shape = logits.reshape(-1, logits.shape[-1]), labels.shape
     losses, log_probs = _TokenLikelihoods.apply(flat, labels.reshape(-1), wanted, ignored)
-    likeliest = logits.detach().argmax(-1) if best else labels.new_empty(0)
-    return losses.view(shape), log_probs.view(*shape, -1), likeliest
+    return losses.view(shape), log_probs.view(*shape, -1)
 
 
 class _TokenLikelihoods(torch.autograd.Function):
