@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from placevalue.cli.console import make_console
-from placevalue.data import CORPORA, FermatConfig, corpus_licence, data_size, load_data, write_fermat
+from placevalue.data import CORPORA, FermatConfig, corpus_licence, load_data, write_fermat
 
 
 def define(verb: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def _list_data(_: argparse.Namespace) -> None:
     for name, corpus in CORPORA.items():
         console.print(f"{corpus.about} ({corpus_licence(name)})", soft_wrap=True)
         for part in corpus.parts:
-            console.print(f"  {f'{name}:{part}':<36}{data_size(f'{name}:{part}'):>6,} problems", soft_wrap=True)
+            console.print(f"  {f'{name}:{part}':<36}{len(load_data(f'{name}:{part}')):>6,} problems", soft_wrap=True)
     console.print(
         "`placevalue data fermat` generates FERMAT's training and dev sets with other settings", soft_wrap=True
     )

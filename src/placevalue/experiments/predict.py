@@ -38,7 +38,7 @@ from placevalue.data.problem import checksum
 from placevalue.evaluation.scoring import load_predictions
 from placevalue.experiments.generator import Answerer, Checkpoint, load_answerer, read_checkpoint
 from placevalue.experiments.recipe import GenerationConfig, Precision, TrainingConfig
-from placevalue.tokenizer.encoding import answer_lengths, encode_and_cut
+from placevalue.tokenizer.encoding import encode_and_cut, encode_answers
 
 PARTIAL = "predictions.partial.jsonl"
 COUNTS = ("problems", "cut_questions", "unreachable_answers")
@@ -180,16 +180,16 @@ def assign_problems(
     questions, cut = encode_and_cut(
         tokenizer, [each.question for each in problems], kind, longest_question, plain=plain
     )
-    answers = answer_lengths(tokenizer, [each.answer for each in problems], encoder_decoder=kind, plain=plain)
+    answers = encode_answers(tokenizer, [each.answer for each in problems], kind, plain)
     return Assignment(
         checkpoint=found,
         generation=generation,
         max_question=longest_question,
         max_answer=longest_answer,
         sets=sets,
-        questions=[each["input_ids"] for each in questions],
+        questions=questions,
         cut=cut,
-        reachable=[length <= longest_answer for length in answers],
+        reachable=[len(answer) <= longest_answer for answer in answers],
         leakage=leakage,
     )
 

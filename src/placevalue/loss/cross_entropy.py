@@ -96,16 +96,15 @@ class _Compiled:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.plain = function
         self.compiled: Callable[..., Any] | None = None
-        self.works = True
 
     def __call__(self, *arguments: Any) -> Any:
-        if not self.works or not arguments[0].is_cuda or torch.compiler.is_compiling():
+        if not arguments[0].is_cuda or torch.compiler.is_compiling():
             return self.plain(*arguments)
         self.compiled = self.compiled or torch.compile(self.plain, dynamic=True)
         try:
             return self.compiled(*arguments)
         except Exception as error:
-            self.works = False
+            self.compiled = self.plain
             logger.info("%s runs uncompiled: %s", getattr(self.plain, "__name__", "a function"), error)
             return self.plain(*arguments)
 
