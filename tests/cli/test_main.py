@@ -79,9 +79,9 @@ def test_every_verb_has_help(capsys):
 def test_an_inspection_is_what_the_ids_say():
     base = build("t5")[1]
     found = inspect_text("12 and .5", base, number_tokenizer(base, token="agg"))
-    assert [(n.text, n.digits, n.places, n.weights) for n in found.numbers] == [
-        ("12", [1, 2], [1, 0], [1.5, 0.25]),
-        (".5", [5], [-1], [0.5]),
+    assert [(numeral.text, digits) for numeral, digits in found.numbers] == [
+        ("12", [(1, 1, 1.5), (2, 0, 0.25)]),
+        (".5", [(5, -1, 0.5)]),
     ]
     assert found.ours[:5] == ["[F]", "[AGG]", "1", "2", "[/F]"]
 

@@ -55,11 +55,9 @@ def test_a_pool_of_several_chunks_is_searched_as_one(name, monkeypatch):
     embeddings = rows()
     vectors = number_vectors(embeddings, name, 2)
     monkeypatch.setattr(neighbours, "_CHUNK", 32)
-    seen = []
-    found = search(embeddings, name, 2, k=5, progress=seen.append)
+    found = search(embeddings, name, 2, k=5)
     tolerance = 1e-9 * float(vectors.abs().max())
     assert found.shares == pytest.approx([brute_force(vectors, 5, n, tolerance) for n in range(100)], abs=1e-6)
-    assert seen == [32, 32, 32, 4]
 
 
 @given(st.integers(0, 99), st.integers(1, 40))
@@ -93,13 +91,6 @@ def test_a_function_that_only_a_mirror_image_leaves_alone_is_no_class():
 def test_few_dimensions_work():
     found = neighbourhood_f1(rows(dim=3), "weighted", [1, 2])
     assert 0 <= found[2] <= 1
-
-
-def test_progress_counts_every_number():
-    seen = []
-    neighbourhood_f1(rows(), "sum", [1, 2, 3], progress=seen.append)
-    neighbourhood_f1(rows(), "weighted", [1, 2, 3], progress=seen.append)
-    assert sum(seen) == 2000
 
 
 def test_bad_input_is_reported_together():

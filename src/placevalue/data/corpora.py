@@ -112,14 +112,13 @@ def data_sources(spec: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def data_size(spec: str | os.PathLike[str]) -> int:
-    """How many problems there are."""
+    """The number of problems."""
     return len(load_data(spec))
 
 
 def is_made(spec: str | os.PathLike[str]) -> bool:
     """Whether the problems are generated on first use, which takes a while."""
-    named = _named(spec)
-    return named is not None and named[0] == SOURCE
+    return os.fspath(spec).startswith(f"{SOURCE}:")
 
 
 def data_checksum(spec: str | os.PathLike[str]) -> str:

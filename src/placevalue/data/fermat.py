@@ -17,8 +17,6 @@ FERMAT_SETS = (
     *PAPER_SETS, "1000+_comma", "1000+_spac", "Original_as_1dp", "Original_as_2dp", "Original_made_1dp",
     "Original_made_1dp_without_0", "Original_made_2dp", "Original_made_2dp_without_0", "Worded",
 )  # fmt: skip
-NOT_COMMUTABLE = "Not commutable"
-"""Question, answer and equation of the 500 rows of Commuted that cannot be commuted."""
 
 
 def read_fermat(name: str) -> list[Problem]:

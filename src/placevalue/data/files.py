@@ -14,7 +14,8 @@ from typing import Any
 from placevalue.common.errors import DataError
 from placevalue.common.files import file_hash, read_json, read_json_lines, write_json, write_whole
 from placevalue.data.arithmetic import OPERATIONS
-from placevalue.data.problem import FIELDS, Problem, shortest, to_json_lines
+from placevalue.data.problem import FIELDS, Problem, to_json_lines
+from placevalue.numbers.numerals import shortest_form
 
 RECORD = "data.json"
 """The file next to generated ones that says how they were made."""
@@ -113,7 +114,7 @@ def _values(row: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     for name in (name for name in FIELDS if row.get(name) is not None):
         value = row[name]
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            value = shortest(value)
+            value = shortest_form(value)
         if not isinstance(value, str):
             faults.append(f"{name} is {value!r}, expected text or a number")
         elif name in REQUIRED and not value.strip():

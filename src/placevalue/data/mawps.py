@@ -6,7 +6,8 @@ from itertools import accumulate
 
 from placevalue.data.arithmetic import operation_of
 from placevalue.data.files import read_bundled
-from placevalue.data.problem import Problem, same_words, shortest
+from placevalue.data.problem import Problem, same_words
+from placevalue.numbers.numerals import shortest_form
 
 FILE = "mawps/mawps.json.gz"
 SPLIT_SEED = 42
@@ -32,7 +33,7 @@ def read_mawps(split: str, deduplicated: bool = False) -> list[Problem]:
         Problem(
             f"mawps:{row['id']}",
             row["original_text"].strip(),
-            shortest(row["ans"]),
+            shortest_form(row["ans"]),
             row["equation"],
             operation_of(row["equation"]),
         )

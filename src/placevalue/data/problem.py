@@ -4,11 +4,9 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from placevalue.common.errors import PlacevalueError
-from placevalue.numbers.numerals import shortest_form
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -56,16 +54,6 @@ def to_json_lines(problems: Iterable[Problem]) -> str:
 def checksum(problems: Iterable[Problem]) -> str:
     """The sha256 of the problems as JSON lines; it depends on every row and their order."""
     return hashlib.sha256(to_json_lines(problems).encode()).hexdigest()
-
-
-def shortest(number: str | int | float) -> str:
-    """A number without an exponent or redundant zeros.
-
-    Example:
-        >>> shortest(504.0), shortest("14.750"), shortest(1e-05)
-        ('504', '14.75', '0.00001')
-    """
-    return shortest_form(Decimal(number if isinstance(number, str) else repr(number)))
 
 
 def same_words(question: str) -> str:

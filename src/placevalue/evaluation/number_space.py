@@ -16,7 +16,7 @@ from placevalue.common.errors import CheckpointError, ModelError
 from placevalue.common.files import read_json, write_json
 from placevalue.common.hub import load_model, load_tokenizer
 from placevalue.modeling.attach import attach
-from placevalue.numbers.aggregation import AGGREGATIONS, EASE, FALL, Aggregation, find_aggregation, interpolation
+from placevalue.numbers.aggregation import AGGREGATIONS, FALL, Aggregation, find_aggregation, interpolated
 from placevalue.numbers.neighbours import Array, digits_of, natural_neighbours, number_vectors, search, search_vectors
 from placevalue.tokenizer.tokenizer import number_ids, number_tokenizer
 
@@ -160,7 +160,7 @@ def _share(number: int, distances: Array, tolerance: float, k: int = 10) -> floa
 
 def _tradeoff(rows: Tensor, fall: float) -> dict[str, Any]:
     """F1, precision and drift of `interpolated` with another fall."""
-    function = interpolation(fall, EASE)
+    function = partial(interpolated, fall=fall)
     exact = _by_length(search(rows, function, 5).f1(range(1, 6)))
     half = _rounded_f1(rows, function, "bfloat16", queries=100)["f1"]
     return {"f1": exact, "bfloat16": half, "drift_6": _drift(rows, function)["6"], "default": fall == FALL}

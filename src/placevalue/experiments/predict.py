@@ -39,7 +39,7 @@ from placevalue.evaluation.scoring import load_predictions
 from placevalue.experiments.callbacks import Progress
 from placevalue.experiments.generator import Answerer, Checkpoint, load_answerer, read_checkpoint
 from placevalue.experiments.recipe import GenerationConfig, Precision, TrainingConfig
-from placevalue.tokenizer.encoding import answer_lengths, encode_and_cut
+from placevalue.tokenizer.encoding import encode_and_cut, encode_answers
 
 PARTIAL = "predictions.partial.jsonl"
 DEFAULT = GenerationConfig()
@@ -174,19 +174,20 @@ def assign_problems(
         if shared := {each.id for each in first} & {each.id for each in second}:
             raise DataError(f"the problem {min(shared)!r} is in both {one} and {other}: predict them into two folders")
     problems = [problem for each in sets.values() for problem in each]
-    texts, golds = [each.question for each in problems], [each.answer for each in problems]
-    kind: dict[str, Any] = {"encoder_decoder": found.encoder_decoder, "plain": found.plain}
-    questions, cut = encode_and_cut(found.tokenizer, texts, max_question=longest_question, **kind)
-    needed = answer_lengths(found.tokenizer, golds, **kind)
+    tokenizer, plain, kind = found.tokenizer, found.plain, found.encoder_decoder
+    questions, cut = encode_and_cut(
+        tokenizer, [each.question for each in problems], kind, longest_question, plain=plain
+    )
+    answers = encode_answers(tokenizer, [each.answer for each in problems], kind, plain)
     return Assignment(
         checkpoint=found,
         generation=generation,
         max_question=longest_question,
         max_answer=longest_answer,
         sets=sets,
-        questions=[each["input_ids"] for each in questions],
+        questions=questions,
         cut=cut,
-        reachable=[length <= longest_answer for length in needed],
+        reachable=[len(answer) <= longest_answer for answer in answers],
         leakage=leakage,
     )
 

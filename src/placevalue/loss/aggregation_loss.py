@@ -12,7 +12,6 @@ to the shorter or longer number plus the cost of the worst wrong digit. As in CE
 the likeliest digit has no gradient, so only the digit embeddings get one.
 """
 
-import logging
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,7 +29,6 @@ from placevalue.numbers.aggregation import Aggregation, find_aggregation
 from placevalue.numbers.spans import Digits, Tokens, constant, place_digits, read_tokens
 from placevalue.tokenizer.encoding import IGNORED
 
-logger = logging.getLogger(__name__)
 Mode = Literal["soft", "hard"]
 
 NO_NUMBER = 20.0
@@ -39,8 +37,6 @@ FLOOR = 2.0**-20
 """Lower bound on the distance in `hard`, since log2(0) is -inf."""
 PATIENCE = 100
 """After this many batches without a number, `AggregationLoss` raises an error."""
-PARTS = ("ce", "tokens", "aux", "numbers")
-"""The sums over every batch."""
 
 
 class AggregationLoss:
@@ -80,27 +76,17 @@ class AggregationLoss:
         assert config is not None  # every attached model has one
         self.ids, self.decimals = config.ids, config.decimals
         self.ce_weight, self.mode = ce_weight, mode
-        aggregation = aggregation or attached_aggregation(self.model) or "weighted"
-        self.aggregation = find_aggregation(aggregation) if isinstance(aggregation, str) else aggregation
+        self.aggregation = find_aggregation(aggregation or attached_aggregation(self.model) or "weighted")
         self.linear = _is_linear(self.aggregation)
-        self._totals: Tensor | None = None  # of `PARTS`, since the last `take_means`
-        self._last: Tensor | None = None
+        self._last: Tensor | None = None  # sums of ce, tokens, aux and numbers in the last call
+        self._totals: Tensor | None = None  # the same since the last `take_means`
         self._calls = 0
         self._seen: Tensor | int = 0
 
     @property
     def parts(self) -> dict[str, Tensor]:
         """The last call's `ce`, `numbers` and, if there were numbers, `aux`."""
-        if self._last is None:
-            return {}
-        ce, tokens, aux, numbers = self._last.unbind()
-        found = {"ce": ce / tokens.clamp(min=1), "numbers": numbers}
-        return found | ({"aux": aux / numbers} if int(numbers) else {})
-
-    @property
-    def totals(self) -> dict[str, Tensor]:
-        """Sums over all calls since the last `take_means`."""
-        return {} if self._totals is None else dict(zip(PARTS, self._totals.unbind(), strict=True))
+        return {} if self._last is None else _means(self._last)
 
     def __call__(self, outputs: Any, labels: Tensor | None, num_items_in_batch: Tensor | int | None = None) -> Tensor:
         """Compute the scalar to minimise.
@@ -121,9 +107,9 @@ class AggregationLoss:
         shift = 0 if self.model.config.is_encoder_decoder else 1
         targets = torch.nn.functional.pad(labels[:, shift:], (0, shift), value=IGNORED) if shift else labels
         wanted = constant(torch.tensor, (*self.ids.digits, self.ids.point), logits.device)
-        losses, log_probs, likeliest = token_likelihoods(logits, targets, wanted, IGNORED, best=self.mode == "hard")
+        losses, log_probs = token_likelihoods(logits, targets, wanted, IGNORED)
         with torch.autocast(logits.device.type, enabled=False):
-            numbers, aux = self._aux(labels, shift, log_probs, likeliest)
+            numbers, aux = self._aux(labels, shift, logits, log_probs)
         ce, tokens = losses.sum(1), (targets != IGNORED).sum(1, dtype=losses.dtype)
         aux, found = (numbers.by_target(each, len(labels), losses.dtype) for each in (aux, numbers.valid))
         sums = torch.stack([ce, tokens, aux, found]).detach().sum(1)
@@ -139,24 +125,23 @@ class AggregationLoss:
         return total / max(items, 1)
 
     def take_means(self) -> dict[str, float]:
-        """The means over all calls and processes since the last `take_means`; `numbers` is a sum."""
-        assert self._totals is not None
+        """The means over all training calls and processes since the last `take_means`; `numbers` is a sum."""
+        if self._totals is None:
+            return {}
         sums = self._totals.float()
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             torch.distributed.all_reduce(sums)
         self._totals = None
-        ce, tokens, aux, numbers = sums.tolist()
-        means = {"ce": ce / max(tokens, 1), "numbers": numbers}
-        return means | ({"aux": aux / numbers} if numbers else {})
+        return {name: float(value) for name, value in _means(sums.cpu().double()).items()}
 
-    def _aux(self, labels: Tensor, shift: int, log_probs: Tensor, likeliest: Tensor) -> tuple[Numbers, Tensor]:
+    def _aux(self, labels: Tensor, shift: int, logits: Tensor, log_probs: Tensor) -> tuple[Numbers, Tensor]:
         """The numbers in the labels, and the auxiliary loss of each: `(lines, numbers)`."""
         with torch.no_grad():
             numbers = find_numbers(labels, self.ids, shift)
         if self.ce_weight == 1 or not len(numbers.lines):
             return numbers, log_probs.new_zeros(numbers.valid.shape)
         if self.mode == "hard":
-            return numbers, self._hard(numbers, numbers.read(likeliest.unsqueeze(-1)).squeeze(-1))
+            return numbers, self._hard(numbers, numbers.read(logits.detach().argmax(-1, keepdim=True)).squeeze(-1))
         with torch.no_grad():
             rows = self._digit_rows().to(log_probs.dtype)
             costs = _compare(rows, numbers, self.decimals, self.aggregation, self.linear)
@@ -202,6 +187,12 @@ class AggregationLoss:
                 f"the labels of {PATIENCE} batches contain no number, so the auxiliary loss has no effect: make the "
                 "targets with encode_pairs and the tokenizer that the model is attached with, or train without it"
             )
+
+
+def _means(sums: Tensor) -> dict[str, Tensor]:
+    ce, tokens, aux, numbers = sums.unbind()
+    found = {"ce": ce / tokens.clamp(min=1), "numbers": numbers}
+    return found | ({"aux": aux / numbers} if int(numbers) else {})
 
 
 def _compare(rows: Tensor, numbers: Numbers, decimals: str, aggregation: Aggregation, linear: bool) -> Tensor:

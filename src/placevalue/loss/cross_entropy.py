@@ -15,25 +15,21 @@ logger = logging.getLogger(__name__)
 _PIECE = 1 << 20  # entries to process at a time, few enough for a processor's cache
 
 
-def token_likelihoods(
-    logits: Tensor, labels: Tensor, wanted: Tensor, ignored: int, best: bool = False
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute losses, log-probabilities of the wanted tokens and the likeliest tokens, in float32 or float64.
+def token_likelihoods(logits: Tensor, labels: Tensor, wanted: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
+    """Compute losses and the log-probabilities of the wanted tokens, in float32 or float64.
 
     Args:
         logits: `(..., vocabulary)`, any floating type.
         labels: `(...)`; the loss of an `ignored` label is 0.
         wanted: `(k,)` different ids.
         ignored: A label below 0.
-        best: Whether to find the likeliest tokens; if not, an empty tensor is returned for them.
 
     Returns:
-        `(...)`, `(..., k)` and `(...)`.
+        `(...)` and `(..., k)`.
     """
     flat, shape = logits.reshape(-1, logits.shape[-1]), labels.shape
     losses, log_probs = _TokenLikelihoods.apply(flat, labels.reshape(-1), wanted, ignored)
-    likeliest = logits.detach().argmax(-1) if best else labels.new_empty(0)
-    return losses.view(shape), log_probs.view(*shape, -1), likeliest
+    return losses.view(shape), log_probs.view(*shape, -1)
 
 
 class _TokenLikelihoods(torch.autograd.Function):
@@ -100,16 +96,15 @@ class _Compiled:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.plain = function
         self.compiled: Callable[..., Any] | None = None
-        self.works = True
 
     def __call__(self, *arguments: Any) -> Any:
-        if not self.works or not arguments[0].is_cuda or torch.compiler.is_compiling():
+        if not arguments[0].is_cuda or torch.compiler.is_compiling():
             return self.plain(*arguments)
         self.compiled = self.compiled or torch.compile(self.plain, dynamic=True)
         try:
             return self.compiled(*arguments)
         except Exception as error:
-            self.works = False
+            self.compiled = self.plain
             logger.info("%s runs uncompiled: %s", getattr(self.plain, "__name__", "a function"), error)
             return self.plain(*arguments)
 

@@ -58,8 +58,7 @@ class _Parts(TrainerCallback):
     def on_log(  # type: ignore[override]
         self, _args: Any, state: TrainerState, _control: Any, logs: dict[str, float] | None = None, **_: Any
     ) -> None:
-        if logs is None or "loss" not in logs or not self.loss.totals:
-            return
-        parts = self.loss.take_means()
-        logs.update(parts)
-        state.log_history[-1].update(parts)
+        if logs is not None and "loss" in logs:
+            parts = self.loss.take_means()
+            logs.update(parts)
+            state.log_history[-1].update(parts)

@@ -304,17 +304,17 @@ def _matrices(model: PreTrainedModel) -> list[nn.Parameter]:
 
 def _set_rows(model: PreTrainedModel, config: AttachedConfig, state: _Attachment, share: float) -> None:
     """Set the markers' rows to the mean plus noise with a share of the spread ([PAUSE]: all of it); keep old rows."""
-    markers = list(config.ids.markers.values())
-    first = min(markers)
+    ids = config.ids
+    markers = [ids.open, ids.close, ids.agg, ids.pause]
     generator = torch.Generator().manual_seed(_SEED)
     new = []
     for matrix in _matrices(model):
         existed = [i for i in markers if i < state.vocabulary]
         state.rows.append((existed, matrix[existed].detach().clone()))
-        known = matrix[:first].detach().float().cpu()
+        known = matrix[: min(markers)].detach().float().cpu()
         mean, spread = known.mean(0), known.std(0)
         noise = torch.randn(len(markers), len(mean), generator=generator)
-        scale = torch.tensor([1.0 if i == config.ids.pause else share for i in markers])
+        scale = torch.tensor([1.0 if i == ids.pause else share for i in markers])
         new.append((markers, mean + scale[:, None] * spread * noise))
     _write_rows(model, new)
 

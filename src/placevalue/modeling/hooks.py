@@ -58,20 +58,14 @@ class Fold:
         spare = _spare_rows(ids)
         if not spare:
             return output
-        digits = output[-spare:].flatten(0, 1)[:10]
-        return self.fold(ids[:-spare], digits, output[:-spare])
-
-    def fold(self, ids: Tensor, rows: Tensor, output: Tensor) -> Tensor:
-        """Replace `output` at every [AGG] of `ids` by aggregates of `rows`, the ten digit embeddings."""
-        numbers = self.config.ids
-        function = find_aggregation(self.aggregation) if isinstance(self.aggregation, str) else self.aggregation
+        rows, ids, output = output[-spare:].flatten(0, 1)[:10], ids[:-spare], output[:-spare]
         exact = rows if rows.dtype == torch.float64 else rows.float()
         with torch.autocast(output.device.type, enabled=False):
-            digits = find_digits(ids, numbers, self.config.decimals, at_agg=True)
-            aggregates = function(digits, exact)
+            digits = find_digits(ids, self.config.ids, self.config.decimals, at_agg=True)
+            aggregates = find_aggregation(self.aggregation)(digits, exact)
         slots = torch.where(digits.mask, digits.numbers, 0)
         found = torch.zeros_like(slots).scatter_add(1, slots, digits.mask.long()) > 0
-        here = (ids == numbers.agg) & found
+        here = (ids == self.config.ids.agg) & found
         return torch.where(here.unsqueeze(-1), aggregates.to(output.dtype), output)
 
 

@@ -46,10 +46,10 @@ def place_weights(n: int) -> Tensor:
     if n < 1:
         raise ConfigError(f"place_weights({n}): expected at least 1 digit. Pass the number of digits")
     places = torch.arange(n - 1, -1, -1)
-    return _equation_one(places, torch.full_like(places, n), torch.float64)
+    return digit_weights(places, torch.full_like(places, n), torch.float64)
 
 
-def _equation_one(places: Tensor, leading: Tensor, dtype: torch.dtype) -> Tensor:
+def digit_weights(places: Tensor, leading: Tensor, dtype: torch.dtype) -> Tensor:
     """Equation 1 by place; each place after the point counts half the one before it."""
     place = places - (leading - MAX_DIGITS).clamp(min=0)
     factors = constant(torch.tensor, _FACTORS, place.device, dtype)
@@ -57,14 +57,9 @@ def _equation_one(places: Tensor, leading: Tensor, dtype: torch.dtype) -> Tensor
     return torch.exp2(place.to(dtype)) * factor
 
 
-def digit_weights(digits: Digits, dtype: torch.dtype = torch.float32) -> Tensor:
-    """The weight of each digit in `weighted`: `(rows, length)`."""
-    return _equation_one(digits.places, digits.leading, dtype)
-
-
 def weighted(digits: Digits, embeddings: Tensor) -> Tensor:
     """The paper's Equation 1, extended to places after the point."""
-    return digits.fold(digit_weights(digits, embeddings.dtype), embeddings)
+    return digits.fold(digit_weights(digits.places, digits.leading, embeddings.dtype), embeddings)
 
 
 def sum_(digits: Digits, embeddings: Tensor) -> Tensor:
@@ -108,12 +103,7 @@ def median(digits: Digits, embeddings: Tensor) -> Tensor:
     return result
 
 
-def interpolation(fall: float, ease: float) -> Aggregation:
-    """`interpolated` with other settings, see `FALL` and `EASE`."""
-    return partial(interpolated, fall=fall, ease=ease)
-
-
-def interpolated(digits: Digits, embeddings: Tensor, fall: float = FALL, ease: float = EASE) -> Tensor:
+def interpolated(digits: Digits, embeddings: Tensor, fall: float = FALL) -> Tensor:
     """Soft digits: at each place the point (number / 10^place) mod 10 on the closed path e0, e1, .., e9, e0.
 
     The tens digit of 4529 is at 2.9, nearly 3, so 4529 and 4530 are neighbours. Each place counts a twentieth of the
@@ -123,7 +113,7 @@ def interpolated(digits: Digits, embeddings: Tensor, fall: float = FALL, ease: f
     place = (digits.places - digits.leading + 1).to(embeddings.dtype)
     weights = leading * torch.pow(fall, place)
     way = digits.fractions(embeddings.dtype)
-    way = torch.add(way, torch.sin(2 * torch.pi * way), alpha=ease / (2 * torch.pi))
+    way = torch.add(way, torch.sin(2 * torch.pi * way), alpha=EASE / (2 * torch.pi))
     following = torch.roll(embeddings, -1, 0)
     return digits.fold(weights * (1 - way), embeddings) + digits.fold(weights * way, following)
 
@@ -143,8 +133,10 @@ AGGREGATIONS: dict[str, Aggregation] = {
 }
 
 
-def find_aggregation(name: str) -> Aggregation:
-    """The aggregation of this name."""
+def find_aggregation(name: str | Aggregation) -> Aggregation:
+    """The aggregation of this name; a function is returned as it is."""
+    if not isinstance(name, str):
+        return name
     if name not in AGGREGATIONS:
         raise ConfigError(
             f"the aggregation {name!r} is unknown: expected one of {sorted(AGGREGATIONS)}. To use your own function, "

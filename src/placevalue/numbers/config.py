@@ -89,11 +89,6 @@ class NumberIds:
         """Everything but digits that a number may contain."""
         return (self.point, self.minus, *self.others, *self.exponents)
 
-    @property
-    def markers(self) -> dict[str, int]:
-        """The four markers by name."""
-        return {"open": self.open, "close": self.close, "agg": self.agg, "pause": self.pause}
-
 
 @dataclass(frozen=True)
 class AttachedConfig:

@@ -9,7 +9,7 @@ all distances, and a million numbers take seconds. Aggregates that ignore the or
 so numbers are searched by class.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,6 @@ from placevalue.numbers.aggregation import Aggregation, find_aggregation
 from placevalue.numbers.spans import Digits
 
 Array = np.ndarray
-Progress = Callable[[int], object]
 
 _TIE = 1e-9  # distances that differ by less than this times the vectors' size tie
 _CHUNK = 1 << 16
@@ -42,12 +41,8 @@ def _as_digits(values: Tensor) -> Digits:
 
 def number_vectors(embeddings: Tensor, aggregation: str | Aggregation, longest: int) -> Tensor:
     """The vectors of all numbers of up to `longest` digits, in order: `(10^longest, dim)`."""
-    function = _function(aggregation)
+    function = find_aggregation(aggregation)
     return torch.cat([function(digits_of(part), embeddings)[:, 0] for part in _parts(longest)])
-
-
-def _function(aggregation: str | Aggregation) -> Aggregation:
-    return find_aggregation(aggregation) if isinstance(aggregation, str) else aggregation
 
 
 def _parts(longest: int) -> Iterator[Tensor]:
@@ -76,7 +71,6 @@ def neighbourhood_f1(
     aggregation: str | Aggregation,
     lengths: Iterable[int] = range(1, 7),
     k: int = 10,
-    progress: Progress | None = None,
 ) -> dict[int, float]:
     """Measure how well embedding neighbours match natural neighbours, by number of digits.
 
@@ -85,7 +79,6 @@ def neighbourhood_f1(
         aggregation: A name in `AGGREGATIONS`, or your own function.
         lengths: The lengths to report; neighbours come from all numbers up to the longest.
         k: The size of a neighbourhood.
-        progress: Called with how many numbers are done since the last call.
 
     Example:
         >>> neighbourhood_f1(model.get_input_embeddings().weight[digit_ids], "weighted")  # doctest: +SKIP
@@ -100,24 +93,18 @@ def neighbourhood_f1(
         faults.append(f"k={k}: expected 1 to {10 ** lengths[-1] - 1}, the number of possible neighbours")
     if faults:
         raise ConfigError("; ".join(faults))
-    return search(digit_embeddings, aggregation, lengths[-1], k, progress).f1(lengths)
+    return search(digit_embeddings, aggregation, lengths[-1], k).f1(lengths)
 
 
-def search(
-    digit_embeddings: Tensor,
-    aggregation: str | Aggregation,
-    longest: int,
-    k: int = 10,
-    progress: Progress | None = None,
-) -> NumberSpace:
+def search(digit_embeddings: Tensor, aggregation: str | Aggregation, longest: int, k: int = 10) -> NumberSpace:
     """Search all numbers of up to `longest` digits."""
-    rows, function = digit_embeddings.detach().double().cpu(), _function(aggregation)
+    rows, function = digit_embeddings.detach().double().cpu(), find_aggregation(aggregation)
     rotated = torch.linalg.qr(rows.T, mode="r").R.T
     if _rotates(function, rows, rotated):
         rows = rotated
     if _ignores_order(function, rows):
-        return _search_classes(rows, function, longest, k, progress)
-    return search_vectors(number_vectors(rows, function, longest).numpy(), k, progress)
+        return _search_classes(rows, function, longest, k)
+    return search_vectors(number_vectors(rows, function, longest).numpy(), k)
 
 
 def _samples() -> list[Digits]:
@@ -171,7 +158,7 @@ def _natural(first: int, last: int, pool: int, k: int) -> tuple[Array, Array]:
     return found, belongs
 
 
-def search_vectors(vectors: Array, k: int, progress: Progress | None = None) -> NumberSpace:
+def search_vectors(vectors: Array, k: int) -> NumberSpace:
     """`search` among any vectors `(pool, dim)` of the numbers 0, 1, 2, .."""
     from scipy.spatial import cKDTree
 
@@ -180,9 +167,7 @@ def search_vectors(vectors: Array, k: int, progress: Progress | None = None) -> 
     tree = cKDTree(vectors)
     shares, closest = np.empty(pool), np.inf
     for first in range(0, pool, _CHUNK):
-        last = min(first + _CHUNK, pool)
-        wanted = min(k + 2, pool)
-        left = np.arange(first, last)
+        left, wanted = np.arange(first, min(first + _CHUNK, pool)), min(k + 2, pool)
         while len(left):
             distances, found = tree.query(vectors[left], k=wanted, workers=-1)
             # The distance of the k-th neighbour, and whether all that tie with it were found.
@@ -190,8 +175,6 @@ def search_vectors(vectors: Array, k: int, progress: Progress | None = None) -> 
             done = (distances[:, -1] > edge + _TIE * spread) | (wanted == pool)
             shares[left[done]] = _common(left[done], found[done], distances[done], edge[done], k, pool, spread)
             left, wanted = left[~done], min(4 * wanted, pool)
-        if progress is not None:
-            progress(last - first)
     return NumberSpace(shares, closest)
 
 
@@ -211,29 +194,19 @@ def _common(numbers: Array, found: Array, distances: Array, edge: Array, k: int,
     return shares / k
 
 
-def _classes(longest: int) -> tuple[list[Tensor], Array]:
-    """Numbers by their sorted digits: the digits of each length's classes `(count, length)`, each number's class."""
-    keys = []
-    for part in _parts(longest):
-        values = digits_of(part).values.sort(1).values
-        powers = 10 ** torch.arange(values.shape[1])
-        keys.append((values * powers).sum(1) + 10 ** (longest + 1) * values.shape[1])
-    unique, labels = np.unique(torch.cat(keys).numpy(), return_inverse=True)
-    groups = []
-    for length in range(1, longest + 1):
-        mine = unique[unique // 10 ** (longest + 1) == length] % 10 ** (longest + 1)
-        groups.append(torch.from_numpy(mine)[:, None] // 10 ** torch.arange(length) % 10)
-    return groups, labels
-
-
-def _search_classes(
-    rows: Tensor, function: Aggregation, longest: int, k: int, progress: Progress | None
-) -> NumberSpace:
+def _search_classes(rows: Tensor, function: Aggregation, longest: int, k: int) -> NumberSpace:
     """`search` if the order of digits does not matter, so that all numbers of a class share one vector."""
     from scipy.spatial.distance import cdist
 
-    groups, labels = _classes(longest)
-    vectors = torch.cat([function(_as_digits(values), rows)[:, 0] for values in groups]).numpy()
+    # A class is a 1, which keeps lengths apart, followed by its digits in descending order.
+    keys = []
+    for part in _parts(longest):
+        values = digits_of(part).values.sort(1).values
+        length = values.shape[1]
+        keys.append((values * 10 ** torch.arange(length)).sum(1) + 10**length)
+    classes, firsts, labels = np.unique(torch.cat(keys).numpy(), return_index=True, return_inverse=True)
+    by_length = np.split(firsts, np.searchsorted(classes, 10 ** np.arange(2, longest + 1)))
+    vectors = torch.cat([function(digits_of(torch.from_numpy(each)), rows)[:, 0] for each in by_length]).numpy()
     spread = float(np.abs(vectors).max()) or 1.0
     _, first_of, merged = np.unique(np.round(vectors / (_TIE * spread)), axis=0, return_index=True, return_inverse=True)
     labels, vectors = merged.reshape(-1)[labels], vectors[first_of]
@@ -246,8 +219,6 @@ def _search_classes(
         last = min(first + _CHUNK, pool)
         near, natural = _natural(first, last, pool, k)
         shares[first:last] = (natural * belongs[labels[first:last, None], labels[near]]).sum(1) / k
-        if progress is not None:
-            progress(last - first)
     return NumberSpace(shares, float(distances.min()))
 
 

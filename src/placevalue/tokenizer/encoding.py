@@ -14,7 +14,8 @@ from placevalue.common.hub import is_encoder_decoder
 from placevalue.tokenizer.tokenizer import SETTINGS, marker_ids, number_layout
 
 logger = logging.getLogger(__name__)
-Example = dict[str, list[int]]
+Ids = list[int]
+Example = dict[str, Ids]
 IGNORED = -100  # the label that Hugging Face losses ignore
 
 
@@ -61,24 +62,21 @@ def encode_and_count(
 ) -> tuple[list[Example], int, int]:
     """`encode_pairs`, and how many questions and answers were cut."""
     if isinstance(questions, str) or isinstance(answers, str):
-        raise ConfigError(
-            "a single text was given, expected lists of questions and answers: put a single text into a list"
-        )
+        raise ConfigError("a single text was given, expected lists: put a single text into a list")
     if len(questions) != len(answers):
-        raise ConfigError(
-            f"{len(questions)} questions and {len(answers)} answers were given: expected one answer for each"
-        )
+        raise ConfigError(f"{len(questions)} questions and {len(answers)} answers: give one answer for each question")
     if not plain and number_layout(tokenizer).token == "agg" and "aggregation" not in tokenizer.init_kwargs[SETTINGS]:
         logger.warning("the tokenizer writes [AGG], but no model is attached to it yet: attach one before training")
     prompts, cut = encode_and_cut(tokenizer, questions, encoder_decoder, max_question, separator, plain)
-    targets = _encode_answers(tokenizer, answers, encoder_decoder, plain)
-    too_long = _warn_cut("answers", targets, max_answer, max_answer)
-    pairs = zip(prompts, (target[:max_answer] for target in targets), strict=True)
-    if encoder_decoder:
-        return [{**prompt, "labels": target} for prompt, target in pairs], sum(cut), too_long
-    both = ((prompt["input_ids"], target) for prompt, target in pairs)
-    examples = [{**_example(ids + target), "labels": [IGNORED] * len(ids) + target} for ids, target in both]
-    return examples, sum(cut), too_long
+    whole = encode_answers(tokenizer, answers, encoder_decoder, plain)
+    targets, cut_targets = _fit("answers", whole, max_answer, ([], []), {})
+    examples = []
+    for ids, target in zip(prompts, targets, strict=True):
+        if encoder_decoder:
+            examples.append(_example(ids, target))
+        else:
+            examples.append(_example(ids + target, [IGNORED] * len(ids) + target))
+    return examples, sum(cut), sum(cut_targets)
 
 
 def encode_questions(
@@ -92,7 +90,8 @@ def encode_questions(
 ) -> list[Example]:
     """Encode questions exactly as `encode_pairs` does, ready for `generate` after `tokenizer.pad`."""
     two_part = _is_two_part(tokenizer, encoder_decoder)
-    return encode_and_cut(tokenizer, questions, two_part, max_question, separator, plain)[0]
+    prompts, _ = encode_and_cut(tokenizer, questions, two_part, max_question, separator, plain)
+    return [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in prompts]
 
 
 def encode_and_cut(
@@ -102,31 +101,26 @@ def encode_and_cut(
     max_question: int | None,
     separator: str = "\n",
     plain: bool = False,
-) -> tuple[list[Example], list[bool]]:
-    """`encode_questions`, and which questions were cut."""
+) -> tuple[list[Ids], list[bool]]:
+    """The ids of `encode_questions`, and which questions were cut."""
     before, after = _around(tokenizer)
     if not encoder_decoder:
         after = [i for i in after if i != tokenizer.eos_token_id] + _ids(tokenizer, [separator])[0]
-    limit = None if max_question is None else max_question - len(before) - len(after)
-    if limit is not None and limit < 1:
-        raise ConfigError(f"max_question={max_question} leaves no space for a question: add at least {1 - limit}")
-    bodies = _ids(tokenizer, questions)
-    _warn_cut("questions", bodies, limit, max_question)
     markers = {} if plain else marker_ids(tokenizer)
-    examples = [_example(before + _cut(markers, body, limit) + after) for body in bodies]
-    return examples, [limit is not None and len(body) > limit for body in bodies]
+    return _fit("questions", _ids(tokenizer, questions), max_question, (before, after), markers)
 
 
-def answer_lengths(
-    tokenizer: PreTrainedTokenizerBase,
-    answers: Sequence[str],
-    *,
-    encoder_decoder: bool | None = None,
-    plain: bool = False,
-) -> list[int]:
-    """How many tokens `encode_pairs` needs for each answer, including the end: the least `max_answer` that fits."""
-    two_part = _is_two_part(tokenizer, encoder_decoder)
-    return [len(target) for target in _encode_answers(tokenizer, answers, two_part, plain)]
+def encode_answers(
+    tokenizer: PreTrainedTokenizerBase, answers: Sequence[str], encoder_decoder: bool, plain: bool = False
+) -> list[Ids]:
+    """The labels of `encode_pairs` for the answers alone, uncut."""
+    unwritten = set() if plain else {marker_ids(tokenizer)[name] for name in ("agg", "pause")}
+    end = tokenizer.eos_token_id
+    if end is None:
+        raise TokenizerError("the tokenizer has no eos_token, which must end every answer: set tokenizer.eos_token")
+    # Only the target of an encoder-decoder may begin with special tokens.
+    start = _around(tokenizer)[0] if encoder_decoder else []
+    return [[*start, *(i for i in ids if i not in unwritten), end] for ids in _ids(tokenizer, answers)]
 
 
 def encode_texts(
@@ -142,28 +136,12 @@ def encode_texts(
             "token='agg' with position='before' reveals a number's digits before the model must predict them: for a "
             "loss on the whole text, make the tokenizer with position='after', or use encode_pairs"
         )
-    before, after = _around(tokenizer)
-    limit = None if max_length is None else max_length - len(before) - len(after)
-    bodies = _ids(tokenizer, texts)
-    _warn_cut("texts", bodies, limit, max_length)
+    fitted, _ = _fit("texts", _ids(tokenizer, texts), max_length, _around(tokenizer), markers)
     silent = {markers["agg"], markers["pause"]}
-    cut = [before + _cut(markers, body, limit) + after for body in bodies]
-    return [{**_example(ids), "labels": [IGNORED if i in silent else i for i in ids]} for ids in cut]
+    return [_example(ids, [IGNORED if i in silent else i for i in ids]) for ids in fitted]
 
 
-def _encode_answers(
-    tokenizer: PreTrainedTokenizerBase, answers: Sequence[str], two_part: bool, plain: bool
-) -> list[list[int]]:
-    unwritten = set() if plain else {marker_ids(tokenizer)[name] for name in ("agg", "pause")}
-    end = tokenizer.eos_token_id
-    if end is None:
-        raise TokenizerError("the tokenizer has no eos_token, which must end every answer: set tokenizer.eos_token")
-    # Only the target of an encoder-decoder may begin with special tokens.
-    start = _around(tokenizer)[0] if two_part else []
-    return [[*start, *(i for i in ids if i not in unwritten), end] for ids in _ids(tokenizer, answers)]
-
-
-def _ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
+def _ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[Ids]:
     """Texts as ids, without special tokens."""
     texts = list(texts)
     wrong = next((text for text in texts if not isinstance(text, str)), None)
@@ -172,23 +150,36 @@ def _ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[
     return tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else []
 
 
-def _around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
+def _around(tokenizer: PreTrainedTokenizerBase) -> tuple[Ids, Ids]:
     """The special tokens that the tokenizer adds before and after a text."""
     whole, body = tokenizer("a")["input_ids"], _ids(tokenizer, ["a"])[0]
     at = next(i for i in range(len(whole)) if whole[i : i + len(body)] == body)
     return whole[:at], whole[at + len(body) :]
 
 
-def _cut(markers: dict[str, int], ids: list[int], limit: int | None) -> list[int]:
+def _fit(
+    what: str, bodies: list[Ids], longest: int | None, around: tuple[Ids, Ids], markers: dict[str, int]
+) -> tuple[list[Ids], list[bool]]:
+    """Put tokens around texts and cut those that become longer than `longest`; also return which were cut."""
+    before, after = around
+    limit = None if longest is None else longest - len(before) - len(after)
+    if limit is not None and limit < 1:
+        raise ConfigError(f"a maximum of {longest} tokens leaves no space for {what}: add at least {1 - limit}")
+    cut = [limit is not None and len(body) > limit for body in bodies]
+    if any(cut):
+        logger.warning("%d of %d %s were longer than %d tokens and were cut", sum(cut), len(cut), what, longest)
+    return [before + _cut(body, limit, markers) + after for body in bodies], cut
+
+
+def _cut(ids: Ids, limit: int | None, markers: dict[str, int]) -> Ids:
     """The first tokens of a text, without a number that would be cut in two, since that would change its value."""
-    if limit is None or len(ids) <= limit:
-        return ids
     kept = ids[:limit]
-    for index in reversed(range(limit)):
-        if kept[index] == markers.get("close"):
-            break
-        if kept[index] == markers.get("open"):
-            return kept[:index]
+    if len(kept) < len(ids):
+        for index in reversed(range(len(kept))):
+            if kept[index] == markers.get("close"):
+                break
+            if kept[index] == markers.get("open"):
+                return kept[:index]
     return kept
 
 
@@ -203,13 +194,5 @@ def _is_two_part(tokenizer: PreTrainedTokenizerBase, given: bool | None) -> bool
     return known
 
 
-def _example(ids: list[int]) -> Example:
-    return {"input_ids": ids, "attention_mask": [1] * len(ids)}
-
-
-def _warn_cut(what: str, encoded: list[list[int]], limit: int | None, asked: int | None) -> int:
-    """How many are longer than the limit."""
-    cut = 0 if limit is None else sum(len(ids) > limit for ids in encoded)
-    if cut:
-        logger.warning("%d of %d %s were longer than %d tokens and were cut", cut, len(encoded), what, asked)
-    return cut
+def _example(ids: Ids, labels: Ids) -> Example:
+    return {"input_ids": ids, "attention_mask": [1] * len(ids), "labels": labels}

@@ -1,7 +1,6 @@
 """Show how a text is tokenized: its pieces before and after, each number's digits and weights, and the cost."""
 
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import torch
@@ -9,7 +8,7 @@ from transformers import PreTrainedTokenizerBase
 
 from placevalue.numbers.aggregation import digit_weights
 from placevalue.numbers.config import Decimals
-from placevalue.numbers.numerals import find_numerals
+from placevalue.numbers.numerals import Numeral, find_numerals
 from placevalue.numbers.spans import find_digits
 from placevalue.tokenizer.tokenizer import MARKER_NAMES, marker_ids, number_ids, number_layout
 
@@ -22,23 +21,13 @@ _TINTS = ("cyan", "blue")  # alternate, so that neighbouring pieces differ
 
 
 @dataclass(frozen=True)
-class InspectedNumber:
-    """One number as the model reads it, with a place and a weight for each digit."""
-
-    text: str
-    value: Decimal
-    digits: list[int]
-    places: list[int]
-    weights: list[float]
-
-
-@dataclass(frozen=True)
 class Inspection:
     """A text's pieces in both tokenizers, without special tokens."""
 
     base: list[str]
     ours: list[str]
-    numbers: list[InspectedNumber]
+    numbers: list[tuple[Numeral, list[tuple[int, int, float]]]]
+    """Each number as the model reads it: its digits with their places and weights."""
 
 
 def inspect_text(
@@ -53,13 +42,12 @@ def inspect_text(
     ]
     layout = number_layout(tokenizer)
     found = find_digits(torch.tensor([ids], dtype=torch.long), number_ids(tokenizer), decimals)
-    weights = digit_weights(found)[0]
-    numbers = []
-    slots = list(dict.fromkeys(found.numbers[found.mask].tolist()))
-    for slot, numeral in zip(slots, find_numerals(text, layout.pattern, layout.ignore), strict=True):
-        here = found.mask[0] & (found.numbers[0] == slot)
-        columns = (found.values[0][here].tolist(), found.places[0][here].tolist(), weights[here].tolist())
-        numbers.append(InspectedNumber(numeral.text, numeral.value, *columns))
+    weights = digit_weights(found.places, found.leading, torch.float32)
+    digits: dict[int, list[tuple[int, int, float]]] = {}
+    columns = (each[found.mask].tolist() for each in (found.numbers, found.values, found.places, weights))
+    for slot, *digit in zip(*columns, strict=True):
+        digits.setdefault(slot, []).append(tuple(digit))
+    numbers = list(zip(find_numerals(text, layout.pattern, layout.ignore), digits.values(), strict=True))
     return Inspection([piece.translate(_SPACES) for piece in base.tokenize(text)], pieces, numbers)
 
 
@@ -73,7 +61,7 @@ def render(inspection: Inspection, title: str) -> "RenderableType":
     if before:
         cost += f": {after / before:.2f} times as many"
     parts: list[RenderableType] = ["[bold]before[/]", _coloured(inspection.base), "", "[bold]after[/]"]
-    parts += [_coloured(inspection.ours), "", _table(inspection.numbers), cost]
+    parts += [_coloured(inspection.ours), "", _table(inspection), cost]
     return Panel(Group(*parts), title=title, title_align="left")
 
 
@@ -90,15 +78,14 @@ def _coloured(pieces: list[str]) -> "Text":
     return line
 
 
-def _table(numbers: list[InspectedNumber]) -> "RenderableType":
+def _table(inspection: Inspection) -> "RenderableType":
     from rich.table import Table
 
-    if not numbers:
+    if not inspection.numbers:
         return "no numbers found\n"
     table = Table("number", "value", "digit", "place", "weight", box=None, header_style="bold", pad_edge=False)
-    for number in numbers:
-        rows = zip(number.digits, number.places, number.weights, strict=True)
-        for index, (digit, place, weight) in enumerate(rows):
-            first = (number.text, f"{number.value:,}") if index == 0 else ("", "")
+    for numeral, digits in inspection.numbers:
+        for index, (digit, place, weight) in enumerate(digits):
+            first = (numeral.text, f"{numeral.value:,}") if index == 0 else ("", "")
             table.add_row(*first, str(digit), f"10^{place}", f"{weight:.4g}")
     return table

@@ -66,9 +66,9 @@ def choose_signs(normalize: Callable[[str], str], vocabulary: Json) -> Signs:
     )
 
 
-def write_numbers(spec: Json, layout: Layout, signs: Signs) -> Json:
-    """Return a `tokenizer.json` that writes numbers as digits between markers; `spec` itself is not changed."""
-    spec = json.loads(json.dumps(spec))
+def write_numbers(tokenizer_json: str, layout: Layout, signs: Signs) -> str:
+    """Return a `tokenizer.json` that writes numbers as digits between markers."""
+    spec = json.loads(tokenizer_json)
     spec["truncation"] = spec["padding"] = None
     normalizers = _steps(spec["normalizer"], "normalizers")
     pre_tokenizers = _steps(spec["pre_tokenizer"], "pretokenizers")
@@ -81,7 +81,7 @@ def write_numbers(spec: Json, layout: Layout, signs: Signs) -> Json:
     for token in spec["added_tokens"]:
         # If matched after the normalizer, the markers around its digits would split such a token.
         token["normalized"] &= not any(c in "0123456789" for c in token["content"])
-    return spec
+    return json.dumps(spec)
 
 
 def _steps(part: Json | None, key: str) -> list[Json]:

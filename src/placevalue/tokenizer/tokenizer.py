@@ -3,7 +3,6 @@
 The copy is an ordinary fast tokenizer with a plain `tokenizer.json`. Text without numbers keeps its ids.
 """
 
-import json
 from dataclasses import asdict
 from os import PathLike
 from typing import Any
@@ -69,7 +68,7 @@ def number_tokenizer(
     backend = tokenizer.backend_tokenizer
     normalize = backend.normalizer.normalize_str if backend.normalizer else str
     signs = choose_signs(normalize, tokenizer.get_vocab())
-    changed = Tokenizer.from_str(json.dumps(write_numbers(json.loads(backend.to_str()), config, signs)))
+    changed = Tokenizer.from_str(write_numbers(backend.to_str(), config, signs))
     changed.add_tokens([AddedToken(sign, normalized=True, special=False) for sign in signs.markers])
     layout = asdict(config)
     for_attach = {name: layout.pop(name) for name in ("aggregation", "decimals")}
