@@ -226,6 +226,7 @@ class TestLeakage:
 
 
 class TestStopped:
+    @pytest.mark.slow
     def test_a_killed_run_ends_with_the_predictions_it_would_have_had(self, home, tmp_path):
         data = str(home / "sums.csv")
         code = (

@@ -98,6 +98,7 @@ def test_the_second_time_there_is_nothing_to_do(finished, recipe):
     assert not told and {path: path.stat().st_mtime_ns for path in plan.folder.rglob("*.json*")} == before
 
 
+@pytest.mark.slow
 def test_the_same_recipe_gives_the_same_scores_several_at_once_too(finished, recipe, tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     told = []
@@ -222,6 +223,7 @@ class TestStale:
         assert todo(plan_experiment(recipe, copied))["digits-1"] == ("evaluate",)
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_goes_on(home, finished, recipe, tmp_path):
     """Killed in the middle of a run with several at once, and started again, it ends where it would have ended."""
     out = tmp_path / "killed"

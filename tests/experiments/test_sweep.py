@@ -332,6 +332,7 @@ class TestStopped:
         if sampler == "grid":
             assert [trial["values"] for trial in record.trials] == [{CE: 0.4}, {CE: 0.6}]
 
+    @pytest.mark.slow
     def test_killed_in_the_middle_it_goes_on(self, recipe, home, tmp_path):
         process = subprocess.Popen(command(home, tmp_path), env=environment(), stdout=subprocess.DEVNULL)
         wait_for(lambda: finished(tmp_path) >= 1, process)
@@ -416,6 +417,7 @@ class TestShared:
         assert len({thread for thread, _ in trained}) == 4
         assert all([trial["values"] for trial in record.trials] == points for record in records)
 
+    @pytest.mark.slow
     def test_a_process_does_the_other_points_and_waits_for_the_one_that_is_taken(self, recipe, home, tmp_path):
         plan = plan_sweep(recipe, [f"{CE}=0.4:0.6:0.1"], method="aux-soft", seeds=[1])
         study = open_study(str(tmp_path / "study.journal"), "sweep", plan)
@@ -461,7 +463,7 @@ class TestVerb:
     def test_without_optuna_it_says_what_to_install(self, home, tmp_path, monkeypatch, capsys):
         monkeypatch.setitem(sys.modules, "optuna", None)
         assert main(["sweep", str(home / "toy.yaml"), "--method", "aux-soft", "--out", str(tmp_path)]) == 1
-        assert "placevalue[sweep]" in capsys.readouterr().err
+        assert "placevalue[all]" in capsys.readouterr().err
 
     def test_without_matplotlib_there_is_no_plot_and_a_word_about_it(self, recipe, tmp_path, told, monkeypatch, caplog):
         monkeypatch.setitem(sys.modules, "matplotlib", None)

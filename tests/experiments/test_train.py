@@ -279,6 +279,7 @@ def environment():
 
 
 @pytest.mark.parametrize("name", ["t5-flan", "llama"])
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_weights_it_would_have_had(home, tmp_path, name):
     run = recipe(home, name, "agg-aux", max_steps=40, checkpoint_every=5, learning_rate=1e-3).run()
     subprocess.run([sys.executable, *command(run, tmp_path / "whole")], env=environment(), check=True, timeout=300)
@@ -301,6 +302,7 @@ def test_a_killed_run_ends_with_the_weights_it_would_have_had(home, tmp_path, na
     assert steps == [row["step"] for row in read_record(tmp_path / "whole" / "train.json", TrainRecord).losses]
 
 
+@pytest.mark.slow
 def test_two_processes_equal_one(home, tmp_path):
     (home / "t5-flan-calm").mkdir(exist_ok=True)
     model, base = build("t5-flan")
@@ -385,6 +387,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.slow
 def test_sharded_over_two_processes_the_loss_is_the_same(tmp_path):
     script = tmp_path / "sharded.py"
     script.write_text(SHARDED)
@@ -400,6 +403,7 @@ def test_sharded_over_two_processes_the_loss_is_the_same(tmp_path):
     assert done.stdout.count("equal") == 2, done.stderr[-3000:]
 
 
+@pytest.mark.slow
 def test_accelerate_launches_it(home, tmp_path):
     """One process: on a CPU accelerate starts no more, which torchrun does above."""
     (tmp_path / "r.yaml").write_text(

@@ -260,6 +260,7 @@ def test_gradient_checkpointing(name):
 
 @pytest.mark.parametrize("aggregation", ["weighted", "median", "interpolated"])
 @pytest.mark.parametrize("name", ["t5", "bart", "llama"])
+@pytest.mark.slow
 def test_compiled_as_one_graph(name, aggregation):
     model, tokenizer = prepared(name, aggregation)
     ids, mask = encode(tokenizer, TEXTS)
@@ -304,6 +305,7 @@ def _ddp_worker(rank, folder):
     os._exit(0)  # gloo's threads may wait for each other when both processes tear down at once
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_gradient_of_one(tmp_path):
     context = torch.multiprocessing.get_context("spawn")
     workers = [context.Process(target=_ddp_worker, args=(rank, tmp_path)) for rank in range(2)]

@@ -48,6 +48,7 @@ def prepared(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_what_is_bundled_is_what_the_code_makes(untrained):
     made, bundled = (
         json.loads((folder / "tokenizer.json").read_text()) for folder in (untrained, BUNDLED_FOLDER / TINY)
@@ -89,6 +90,7 @@ def test_the_number_tokenizer_keeps_it(base, token):
     assert tokenizer("No number here .")["input_ids"] == base("No number here .")["input_ids"]
 
 
+@pytest.mark.slow
 def test_the_first_weights_are_drawn_from_the_seed(untrained, tmp_path, monkeypatch):
     def weights(folder):
         return load_model(folder, dtype=torch.float32).shared.weight.detach()
@@ -132,6 +134,7 @@ def test_the_recipe_trains_what_was_prepared_and_the_run_is_taken(prepared, tmp_
     assert "taken: the model of run" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_it_learns_from_nothing_and_is_taken(tmp_path, untrained):
     """A run of a few steps: the loss falls, the weights halve their bytes, and numbers attach to what comes back."""
     rows = "".join(json.dumps({"question": f"{i} and {i} ?", "answer": str(2 * i)}) + "\n" for i in range(16))

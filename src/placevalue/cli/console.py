@@ -17,7 +17,7 @@ def make_console(record: bool = False) -> "Console":
     try:
         from rich.console import Console
     except ImportError:
-        raise PlacevalueError("the command line needs rich: pip install 'placevalue[cli]'") from None
+        raise PlacevalueError("the command line needs rich: pip install 'placevalue[all]'") from None
     return Console(highlight=False, record=record, emoji=False)
 
 

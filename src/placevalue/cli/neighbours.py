@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> None:
         import matplotlib  # noqa: F401
         import scipy  # noqa: F401
     except ImportError as error:
-        raise PlacevalueError(f"{error.name} is missing: pip install 'placevalue[cli,neighbours]'") from None
+        raise PlacevalueError(f"{error.name} is missing: pip install 'placevalue[all]'") from None
     console = make_console()
     from rich.markdown import Markdown
     from rich.progress import Progress

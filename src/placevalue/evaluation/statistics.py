@@ -253,5 +253,5 @@ def _stats() -> Any:
     try:
         from scipy import stats
     except ImportError:
-        raise PlacevalueError("scipy is missing: pip install 'placevalue[evaluate]'") from None
+        raise PlacevalueError("scipy is missing: pip install 'placevalue[all]'") from None
     return stats

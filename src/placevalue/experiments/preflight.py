@@ -14,15 +14,13 @@ from placevalue.experiments.recipe import Recipe, unknown_names
 from placevalue.experiments.run_folder import TRAINED_ON, weight_files
 from placevalue.tokenizer.tokenizer import number_tokenizer
 
-NEEDED = {"accelerate": "train", "rapidfuzz": "evaluate"}
-"""Packages that every experiment imports, and the extra that installs each."""
+NEEDED = ("accelerate", "rapidfuzz")
+"""Packages that every experiment imports."""
 
 
 def find_obstacles(recipe: Recipe, folder: Path) -> list[str]:
     """Find missing packages, data or weights, an unfit tokenizer, leakage, a read-only disk."""
-    faults = [
-        f"{name} is missing: pip install 'placevalue[{extra}]'" for name, extra in NEEDED.items() if not find_spec(name)
-    ]
+    faults = [f"{name} is missing: pip install 'placevalue[all]'" for name in NEEDED if not find_spec(name)]
     faults += unknown_names(recipe.training)
     if not recipe.data.test:
         faults.append("data.test names no problems: give at least one set to score on, such as mawps:test")

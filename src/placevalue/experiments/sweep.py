@@ -257,7 +257,7 @@ def open_storage(storage: str) -> Any:
         from optuna.storages import journal
         from sqlalchemy.exc import SQLAlchemyError
     except ImportError as error:
-        raise PlacevalueError(f"a sweep needs optuna: pip install 'placevalue[sweep]' ({error})") from None
+        raise PlacevalueError(f"a sweep needs optuna: pip install 'placevalue[all]' ({error})") from None
     scheme, separator, rest = storage.partition("://")
     if not separator:
         Path(storage).parent.mkdir(parents=True, exist_ok=True)

@@ -172,7 +172,7 @@ def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path, progress
     try:
         from transformers import Trainer
     except ImportError as error:
-        raise TrainingError(f"training needs accelerate: pip install 'placevalue[train]' ({error})") from None
+        raise TrainingError(f"training needs accelerate: pip install 'placevalue[all]' ({error})") from None
     trainer = Trainer(
         prepared.model,
         _arguments(config, folder),
