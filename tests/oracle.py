@@ -2,10 +2,20 @@
 
 import math
 from decimal import Decimal
+from fractions import Fraction
 
+import numpy as np
 import torch
 
+from placevalue.data.arithmetic import evaluate_columns, parse_expression
 from placevalue.numbers.aggregation import MAX_DIGITS
+
+
+def value_of(expression, **values):
+    """The exact value of an expression, from a column of one row: `value_of("num1 / 2", num1=3)`."""
+    columns = {int(name.removeprefix("num")): np.array([value]) for name, value in values.items()}
+    top, below, _ = evaluate_columns(parse_expression(expression), columns, 1, max(values.values(), default=1))
+    return Fraction(int(top[0]), int(below[0]))
 
 
 def numbers_in(ids, number_ids):

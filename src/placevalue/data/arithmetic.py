@@ -1,12 +1,11 @@
 """Exact arithmetic on the expressions of templates and equations, parsed with `ast` and never evaluated by Python.
 
 An expression has numbers, the names `num1` to `num99`, `+ - * /`, a leading minus and parentheses. Everything else is
-refused: other names, calls, attributes, powers. An expression becomes a postfix program that runs on exact values: on
-fractions one at a time, or on whole columns of scaled integers.
+refused: other names, calls, attributes, powers. An expression becomes a postfix program that runs exactly on whole
+columns of scaled integers.
 """
 
 import ast
-import operator
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,8 +25,7 @@ NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+")
 NAME = re.compile(r"num([1-9][0-9]?)")
 NEGATE = "~"
 SIGNS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-WORK = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
-OPERATIONS = tuple(f"a{sign}b" for sign in WORK)
+OPERATIONS = tuple(f"a{sign}b" for sign in SIGNS.values())
 Column = NDArray[Any]
 Step = int | Fraction | str
 
@@ -47,19 +45,6 @@ class Program:
     def operation(self) -> str | None:
         """`a+b`, `a-b`, `a*b` or `a/b` if it is one operator between two numbers, else None."""
         return f"a{self.steps[2]}b" if len(self.steps) == 3 and self.steps[2] != NEGATE else None
-
-    def evaluate(self, values: Mapping[int, Fraction]) -> Fraction:
-        """The exact result for one value of each number."""
-        stack: list[Fraction] = []
-        for step in self.steps:
-            if not isinstance(step, str):
-                stack.append(values[step] if isinstance(step, int) else step)
-            elif step == NEGATE:
-                stack.append(-stack.pop())
-            else:
-                right, left = stack.pop(), stack.pop()
-                stack.append(WORK[step](left, right))
-        return stack.pop()
 
 
 def parse_expression(text: str, where: str = "expression") -> Program:
