@@ -156,7 +156,7 @@ def test_fetch_names_what_it_knows(cache):
 def test_a_missing_optional_package_is_named_before_any_download(name, package, cache, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda wanted: None)
     monkeypatch.setattr(fetch, "_download", lambda *_: pytest.fail("downloaded"))
-    with pytest.raises(ModelError, match=rf"{package}.*pip install placevalue\[pretrained\]"):
+    with pytest.raises(ModelError, match=rf"{package}.*pip install placevalue\[all\]"):
         fetch.fetch_model(name)
 
 

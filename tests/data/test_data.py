@@ -287,7 +287,7 @@ def test_datasets(monkeypatch):
     assert {feature.dtype for feature in data.features.values()} == {"string"}
     assert len(to_dataset(load_data("mawps:dev"))) == 373
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(PlacevalueError, match=r"pip install 'placevalue\[data\]'"):
+    with pytest.raises(PlacevalueError, match=r"pip install 'placevalue\[all\]'"):
         to_dataset([])
 
 

@@ -204,6 +204,6 @@ def test_any_text_has_scores(predicted, gold):
 def test_a_missing_extra_is_named(monkeypatch):
     _levenshtein.cache_clear()
     monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
-    with pytest.raises(PlacevalueError, match=r"pip install 'placevalue\[evaluate\]'"):
+    with pytest.raises(PlacevalueError, match=r"pip install 'placevalue\[all\]'"):
         scores("7", "7")
     _levenshtein.cache_clear()
