@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 BUNDLED_FOLDER = Path(__file__).parent / "bundled"
-TINY = "placevalue-tiny"
-"""The model inside the package; docs/tiny.md is its card."""
+TINY = "placevalue-tiny"  # the model inside the package; docs/tiny.md is its card
 HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[\w.-]+)?", re.ASCII)
 WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
 HASHED = (*WEIGHTS, "adapter_*", "tokenizer.json")

@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 from placevalue.common.errors import PlacevalueError
 from placevalue.numbers.numerals import Numeral, find_numerals, shortest_form
 
-PLACES = 8
-"""The number of significant digits, from the left, that have their own metric."""
-
+PLACES = 8  # the significant digits, from the left, that have their own metric
 Values = NDArray[np.float64]
 
 
@@ -69,11 +67,7 @@ class Answered:
 def read_answer(gold: str, predicted: str, reachable: bool | None = None, max_answer: int | None = None) -> Answered:
     """Read the numbers of a gold answer and a prediction.
 
-    Args:
-        gold: The answer as the data has it.
-        predicted: The model's text.
-        reachable: Whether the gold answer fits into the token limit, if known.
-        max_answer: The token limit; if `reachable` is None, `answer_tokens` estimates it from this.
+    If `reachable` is None, `answer_tokens` estimates whether the gold answer fits into the token limit `max_answer`.
     """
     gold, predicted = gold.strip(), predicted.strip()
     if reachable is None and max_answer is not None:

@@ -59,17 +59,13 @@ def load_number_tokens(name: str) -> dict[int, Tensor]:
 def survey(name: str, record: Path, say: Callable[[str], object], names: list[str] | None = None) -> dict[str, Any]:
     """Measure the parts that a model's record lacks, and return the whole record.
 
-    Args:
-        name: A folder, a hub name or a fetched model.
-        record: The JSON file; created if it does not exist.
-        say: Called with the name of each part, whether or not it has to be measured.
-        names: The aggregations; all by default.
+    `say` is called with the name of each part, whether or not it has to be measured. `names` are the aggregations; all
+    by default.
     """
     import scipy
 
-    found: dict[str, Any] = {"schema": SCHEMA, "model": Path(name).name, "parts": {}}
-    if record.exists():
-        found = read_json(record)
+    new = {"schema": SCHEMA, "model": Path(name).name, "parts": {}}
+    found: dict[str, Any] = read_json(record) if record.exists() else new
     if (schema := found.get("schema")) != SCHEMA:
         raise CheckpointError(f"{record} has the schema {schema!r}, expected {SCHEMA!r}: choose another folder")
     rows: Tensor | None = None

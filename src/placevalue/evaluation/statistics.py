@@ -82,11 +82,8 @@ def drawn_means(values: Values, units: Units, draws: int = DRAWS, seed: int = 0)
 def bootstrap(values: Values, units: Units | None = None, draws: int = DRAWS, seed: int = 0) -> list[Interval | None]:
     """The mean of every column with its percentile interval; None for a column without values.
 
-    Args:
-        values: `(rows, columns)`, NaN if a row has no value.
-        units: Equal for rows that are drawn together; by default every row is drawn alone.
-        draws: Number of resamples.
-        seed: Of the resamples, which are the same for every column.
+    `values` are `(rows, columns)`, NaN if a row has no value. Rows with the same unit are drawn together; by default
+    every row is drawn alone. The resamples are the same for every column.
     """
     units = np.arange(len(values)) if units is None else units
     means = drawn_means(values, units, draws, seed)
@@ -141,11 +138,8 @@ def seed_interval(values: Sequence[float]) -> Interval:
 def spread(values: Values, groups: Groups) -> Values | None:
     """What each problem adds to a mean over groups: `(problems, seeds)`, with the same mean; None without values.
 
-    The rows of one problem are added up, and a group with few rows counts as much as any other.
-
-    Args:
-        values: `(rows, seeds)`, NaN if a row has no value.
-        groups: The rows of each group, and the number of each row's problem.
+    The rows of one problem are added up, and a group with few rows counts as much as any other. `values` are
+    `(rows, seeds)`, NaN if a row has no value.
     """
     parts = []
     for rows, units in groups:

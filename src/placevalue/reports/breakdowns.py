@@ -12,12 +12,10 @@ from placevalue.evaluation.statistics import Interval, Units, group_interval
 from placevalue.numbers.numerals import shortest_form
 from placevalue.reports.results import Experiment
 
-LONGEST = 7
-"""Answers with this many digits or more share a category."""
+LONGEST = 7  # answers with this many digits or more share a category
 _POINTS = 120  # of a curve: more than a screen can show apart
 
-Curve = list[tuple[int, float]]
-"""Steps and values."""
+Curve = list[tuple[int, float]]  # steps and values
 
 
 @dataclass(frozen=True)

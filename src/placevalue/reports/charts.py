@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Iterable, Sequence
-
-from markupsafe import Markup
+from typing import TYPE_CHECKING
 
 from placevalue.evaluation.statistics import Interval
 from placevalue.experiments.methods import METHODS
 from placevalue.reports.breakdowns import Breakdown, Curve, Curves
 from placevalue.reports.formatting import format_interval, format_value
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 POINTS_WIDTH, CURVES_WIDTH, HEIGHT = 400, 560, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 12, 46
@@ -20,13 +22,15 @@ def method_class(method: str) -> str:
     return f"m{_ORDER.index(method) % 11 if method in _ORDER else 10}"
 
 
-def point_chart(breakdown: Breakdown) -> Markup:
+def point_chart(breakdown: Breakdown) -> "Markup":
     """Each method as a point with its interval, side by side in every category."""
     methods = list(breakdown.scores)
     inner = POINTS_WIDTH - _LEFT - _RIGHT
     slot = inner / len(breakdown.categories)
     gap = min(12.0, slot * 0.8 / max(1, len(methods)))
-    highest = max((_top(each) for scores in breakdown.scores.values() for each in scores if each), default=1.0)
+    scores = [score for found in breakdown.scores.values() for score in found if score]
+    # The axis reaches the ends of the intervals, but at most 0.25 above their points.
+    highest = max((max(each.value, min(each.high or 0, each.value + 0.25)) for each in scores), default=1.0)
     ceiling = next((each for each in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8) if highest <= each), 1.0)
     parts = _grid([(tick, f"{100 * tick:.0f}%") for tick in _ticks(0, ceiling)], 0, ceiling, POINTS_WIDTH)
     for index, (category, count) in enumerate(zip(breakdown.categories, breakdown.counts, strict=True)):
@@ -42,15 +46,10 @@ def point_chart(breakdown: Breakdown) -> Markup:
     return _chart(breakdown.title, parts, POINTS_WIDTH)
 
 
-def _top(score: Interval) -> float:
-    """How high the axis must reach: to the end of an interval, but at most 0.25 above its point."""
-    return min(1.0, score.value if score.high is None else max(score.value, min(score.high, score.value + 0.25)))
-
-
-def _point(x: float, score: Interval, ceiling: float, method: str, category: str) -> Markup:
+def _point(x: float, score: Interval, ceiling: float, method: str, category: str) -> "Markup":
     span = format_interval(score.low, score.high, "accuracy_paper")
     about = f"{method}, {category}: {format_value(score.value, 'accuracy_paper')}% {span}".strip()
-    bar = Markup("")
+    bar = _svg("")
     if score.low is not None and score.high is not None:
         bottom, top = _height(score.low, 0, ceiling), _height(score.high, 0, ceiling)
         bar = _svg('<line x1="{}" x2="{}" y1="{}" y2="{}" class="bar"/>', x, x, bottom, top)
@@ -58,7 +57,7 @@ def _point(x: float, score: Interval, ceiling: float, method: str, category: str
     return _svg(point, method_class(method), method, about, bar, x, _height(score.value, 0, ceiling))
 
 
-def curve_chart(curves: Curves) -> Markup:
+def curve_chart(curves: Curves) -> "Markup":
     """Each method's mean as a thick line and its seeds as thin ones; on a logarithmic scale if the range is wide."""
     every = [point for lines in curves.seeds.values() for line in lines for point in line]
     lowest, highest = min(value for _, value in every), max(value for _, value in every)
@@ -73,7 +72,7 @@ def curve_chart(curves: Curves) -> Markup:
     def across(step: int) -> float:
         return _LEFT + inner * (step - first) / max(1, last - first)
 
-    def path(line: Curve, kind: str, method: str) -> Markup:
+    def path(line: Curve, kind: str, method: str) -> "Markup":
         points = " ".join(f"{_short(across(step))},{_short(_height(scale(value), low, high))}" for step, value in line)
         kind = f"{kind} {method_class(method)}"
         return _svg('<polyline points="{}" class="{}" data-method="{}"/>', points, kind, method)
@@ -112,7 +111,7 @@ def _height(value: float, low: float, high: float) -> float:
     return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - share)
 
 
-def _grid(ticks: Sequence[tuple[float, str]], low: float, high: float, width: int) -> list[Markup]:
+def _grid(ticks: Sequence[tuple[float, str]], low: float, high: float, width: int) -> list["Markup"]:
     parts = []
     for tick, label in ticks:
         y = _height(tick, low, high)
@@ -121,17 +120,19 @@ def _grid(ticks: Sequence[tuple[float, str]], low: float, high: float, width: in
     return parts
 
 
-def _text(x: float, y: float, text: str, kind: str, anchor: str) -> Markup:
+def _text(x: float, y: float, text: str, kind: str, anchor: str) -> "Markup":
     return _svg('<text x="{}" y="{}" class="{}" text-anchor="{}">{}</text>', x, y, kind, anchor, text)
 
 
-def _chart(title: str, parts: Iterable[Markup], width: int) -> Markup:
+def _chart(title: str, parts: Iterable["Markup"], width: int) -> "Markup":
     chart = '<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
-    return _svg(chart, width, HEIGHT, title, Markup("").join(parts))
+    return _svg(chart, width, HEIGHT, title, _svg("").join(parts))
 
 
-def _svg(template: str, *values: object) -> Markup:
+def _svg(template: str, *values: object) -> "Markup":
     """Put values into a template: floats are rounded, and everything that is not markup is escaped."""
+    from markupsafe import Markup
+
     return Markup(template).format(*(_short(value) if isinstance(value, float) else value for value in values))
 
 

@@ -39,9 +39,9 @@ def _of(parts: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _new_figure(width: float, height: float) -> Any:
-    from matplotlib.figure import Figure
+    import matplotlib.figure
 
-    return Figure(figsize=(width, height))
+    return matplotlib.figure.Figure(figsize=(width, height))
 
 
 def _save(figure: Any, stem: Path, formats: tuple[str, ...] = ("png", "svg")) -> list[Path]:

@@ -74,17 +74,12 @@ class Summary:
 
 
 def summarise(experiment: Experiment, baseline: str | None = None, metric: str = "accuracy_paper") -> Summary:
-    """Average each method over its seeds, and compare it with the baseline.
+    """Average each method over its seeds, and compare it with the baseline: by default `digits`, else the first method.
 
     With several seeds, an interval accounts for the choice of both problems and seeds
     (`statistics.crossed_interval`). Changes are paired: the same problem and the same seed under both methods. With one
     seed, the score has the bootstrap interval of its record and the change that of `paired_test`; both account for the
     choice of problems only.
-
-    Args:
-        experiment: From `load_experiment`.
-        baseline: The method to compare with; by default `digits` if it was trained, else the first.
-        metric: A name in `METRICS`.
     """
     if metric not in METRICS:
         raise ConfigError(f"unknown metric {metric!r}: expected one of {', '.join(METRICS)}")

@@ -8,7 +8,7 @@ from placevalue.common.records import ScoreRecord, SweepRecord
 from placevalue.evaluation.metrics import METRICS
 from placevalue.evaluation.statistics import PairedTest
 from placevalue.reports.formatting import counted, format_interval, format_value
-from placevalue.reports.tables import LEGEND, Entry, PaperTable
+from placevalue.reports.tables import LEGEND, Entry, Line, PaperTable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -113,17 +113,16 @@ def terminal_table(table: PaperTable) -> "Table":
     """
     kinds = [column.kind for column in table.columns]
     wide = [kind == "mean" or (kind == "set" and kinds.count("set") <= _FEW_SETS) for kind in kinds]
-    columns: list[Cell] = [""]
-    for each in table.columns:
-        columns.append([each.name, (f"\n{'sets' if each.kind == 'mean' else 'n'}={each.n:,}", "dim")])
-    sections: list[list[list[Cell]]] = []
-    for _, lines in groupby(table.lines, key=lambda line: line.group):
-        sections.append([])
-        for line in lines:
-            seeds = f"\n{counted(line.seeds, 'seed')}" if line.seeds else ""
-            sections[-1].append([[line.name, (seeds, "dim")], *map(_entry, line.entries, wide), line.time])
+    counts = [f"\n{'sets' if column.kind == 'mean' else 'n'}={column.n:,}" for column in table.columns]
+    columns: list[Cell] = [[name, (count, "dim")] for name, count in zip(table.headers, counts, strict=True)]
+
+    def row(line: Line) -> list[Cell]:
+        seeds = f"\n{counted(line.seeds, 'seed')}" if line.seeds else ""
+        return [[line.name, (seeds, "dim")], *map(_entry, line.entries, wide), line.time]
+
+    sections = [list(map(row, lines)) for _, lines in groupby(table.lines, key=lambda line: line.group)]
     caption = f"{LEGEND} Green is better, bold above 1 point, underlined the best."
-    return rich_table(f"{table.subtitle}\n{table.title}", [*columns, "trained"], sections, caption=caption)
+    return rich_table(f"{table.subtitle}\n{table.title}", ["", *columns, "trained"], sections, caption=caption)
 
 
 def _entry(entry: Entry | None, wide: bool) -> Cell:
