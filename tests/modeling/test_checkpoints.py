@@ -143,7 +143,7 @@ class TestErrors:
             pv.from_pretrained(tmp_path)
 
     def test_missing_folder(self, tmp_path):
-        with pytest.raises(ModelError, match="no folder that exists"):
+        with pytest.raises(ModelError, match="not an existing folder"):
             pv.from_pretrained(tmp_path / "nothing")
         with pytest.raises(ModelError, match="no folder of this name exists"):
             pv.from_pretrained("out")
