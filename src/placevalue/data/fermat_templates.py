@@ -29,7 +29,6 @@ SOURCE = "fermat-templates"
 Large = Literal["paper", "script"]
 Answers = Literal["short", "rounded"]
 Progress = Callable[[int], Any]
-LARGEST: dict[str, int] = {"paper": 100_000, "script": 999_999}
 LONGEST_ANSWER, MOST_DECIMALS, ROUNDED_DECIMALS = 15, 13, 6
 """15 characters hold at most 13 decimals, or 13 digits before `.0`."""
 MOST_ROWS, MOST_DRAWS = 2**14, 10**6
@@ -71,7 +70,7 @@ def number_classes(large: Large) -> tuple[NumberClass, ...]:
     """The paper's four classes; each has a quarter of the rows."""
     return (
         NumberClass("small integers", 0, 1, 999),
-        NumberClass("large integers", 0, 1000, LARGEST[large]),
+        NumberClass("large integers", 0, 1000, 100_000 if large == "paper" else 999_999),
         NumberClass("1 decimal place", 1, 0, 1000),
         NumberClass("2 decimal places", 2, 0, 1000),
     )
@@ -211,9 +210,9 @@ def _answers(
     scale = 10**numbers.decimals
     top, below, exists = evaluate_columns(program, columns, scale, numbers.high * scale)
     accepted = exists & (top > 0)
-    rows = np.flatnonzero(accepted & _ends_early(top, below) if answers == "short" else accepted)
     if answers == "short":
-        rows = rows[top[rows] // below[rows] < 10**MOST_DECIMALS]
+        accepted &= _ends_early(top, below) & (top // below < 10**MOST_DECIMALS)
+    rows = np.flatnonzero(accepted)
     decimals = MOST_DECIMALS if answers == "short" else ROUNDED_DECIMALS
     texts = [_write_answer(*pair, decimals) for pair in zip(top[rows].tolist(), below[rows].tolist(), strict=True)]
     fits = [text != "0.0" and (answers == "rounded" or len(text) <= LONGEST_ANSWER) for text in texts]

@@ -36,10 +36,8 @@ def inspect_text(
     """Tokenize a text with a number tokenizer and its base; places and weights come from the ids, as in the model."""
     names = {marker: MARKER_NAMES[name] for name, marker in marker_ids(tokenizer).items()}
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    pieces = [
-        names.get(i, piece.translate(_SPACES))
-        for i, piece in zip(ids, tokenizer.convert_ids_to_tokens(ids), strict=True)
-    ]
+    tokens = tokenizer.convert_ids_to_tokens(ids)
+    pieces = [names.get(i, token.translate(_SPACES)) for i, token in zip(ids, tokens, strict=True)]
     layout = number_layout(tokenizer)
     found = find_digits(torch.tensor([ids], dtype=torch.long), number_ids(tokenizer), decimals)
     weights = digit_weights(found.places, found.leading, torch.float32)

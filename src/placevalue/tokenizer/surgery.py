@@ -73,8 +73,9 @@ def write_numbers(tokenizer_json: str, layout: Layout, signs: Signs) -> str:
     normalizers = _steps(spec["normalizer"], "normalizers")
     pre_tokenizers = _steps(spec["pre_tokenizer"], "pretokenizers")
     prefix = _take_prefix(normalizers, pre_tokenizers, signs)
+    drop_start = {"type": "Replace", "pattern": {"String": signs.start}, "content": ""}
     # Numbers first: some normalizers turn ½ or ² into digits, others delete the text between two numbers.
-    steps = [*_number_steps(layout, signs), *normalizers, *prefix, _replace(signs.start, "")]
+    steps = [*_number_steps(layout, signs), *normalizers, *prefix, drop_start]
     spec["normalizer"] = {"type": "Sequence", "normalizers": steps}
     spec["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": _split_digits(pre_tokenizers, signs)}
     spec["decoder"] = _decoder(_steps(spec["decoder"], "decoders"), signs)
@@ -93,8 +94,8 @@ def _steps(part: Json | None, key: str) -> list[Json]:
     return [part]
 
 
-def _replace(pattern: str, content: str, regex: bool = False) -> Json:
-    return {"type": "Replace", "pattern": {"Regex" if regex else "String": pattern}, "content": content}
+def _replace(regex: str, content: str) -> Json:
+    return {"type": "Replace", "pattern": {"Regex": regex}, "content": content}
 
 
 def _number_steps(layout: Layout, signs: Signs) -> list[Json]:
@@ -123,10 +124,10 @@ def _number_steps(layout: Layout, signs: Signs) -> list[Json]:
         # Later steps panic after an insertion at the very start of a text, so start with a character.
         {"type": "Prepend", "prepend": start},
         # Keep a marker that is the whole text, since the added tokens themselves are normalized too.
-        _replace(f"[{reserved}](?<!\\A{start})(?!(?<=\\A{start}[{signs.markers}])\\z)", signs.exchange, regex=True),
-        _replace(ends, after + close, regex=True),
-        _replace(begins, signs.open + before + guard, regex=True),
-        _replace(inside, guard, regex=True),
+        _replace(f"[{reserved}](?<!\\A{start})(?!(?<=\\A{start}[{signs.markers}])\\z)", signs.exchange),
+        _replace(ends, after + close),
+        _replace(begins, signs.open + before + guard),
+        _replace(inside, guard),
     ]
 
 
@@ -139,11 +140,11 @@ def _take_prefix(normalizers: list[Json], pre_tokenizers: list[Json], signs: Sig
     first = f"\\A{signs.start}(?![{signs.markers}]|\\z)"
     for index, step in enumerate(normalizers):
         if step["type"] == "Strip" and step["strip_left"]:
-            strip = _replace(f"\\A{signs.start}\\K\\s+", "", regex=True)
+            strip = _replace(f"\\A{signs.start}\\K\\s+", "")
             normalizers[index : index + 1] = [step | {"strip_left": False}, strip]
         if step["type"] == "Prepend":
             del normalizers[index]
-            return [_replace(first, step["prepend"], regex=True)]
+            return [_replace(first, step["prepend"])]
     for index, step in enumerate(pre_tokenizers):
         if step["type"] == "Metaspace" and step["prepend_scheme"] == "always":
             pre_tokenizers[index] = step | {"prepend_scheme": "never"}
@@ -151,16 +152,16 @@ def _take_prefix(normalizers: list[Json], pre_tokenizers: list[Json], signs: Sig
             if any(earlier["type"] == "WhitespaceSplit" for earlier in pre_tokenizers[:index]):
                 pre_tokenizers[:] = [step for step in pre_tokenizers if step["type"] != "WhitespaceSplit"]
                 return [
-                    _replace(f"\\A{signs.start}\\K\\s+", "", regex=True),
+                    _replace(f"\\A{signs.start}\\K\\s+", ""),
                     {"type": "Strip", "strip_left": False, "strip_right": True},
                     # Make every gap one plain space, which Metaspace then replaces; most gaps are that already.
-                    _replace(f"\\s(?:\\s+{space}?|{space}|(?<! ))", " ", regex=True),
-                    _replace(f"{first}(?!{space})", space, regex=True),
+                    _replace(f"\\s(?:\\s+{space}?|{space}|(?<! ))", " "),
+                    _replace(f"{first}(?!{space})", space),
                 ]
-            return [_replace(f"{first}(?![ {space}])", space, regex=True)]
+            return [_replace(f"{first}(?![ {space}])", space)]
         if step["type"] == "ByteLevel" and step["add_prefix_space"]:
             pre_tokenizers[index] = step | {"add_prefix_space": False}
-            return [_replace(f"\\A{signs.start}(?!\\z| |[{signs.markers}]\\z)", " ", regex=True)]
+            return [_replace(f"\\A{signs.start}(?!\\z| |[{signs.markers}]\\z)", " ")]
     return []
 
 
@@ -175,9 +176,9 @@ def _split_digits(pre_tokenizers: list[Json], signs: Signs) -> list[Json]:
 
 def _decoder(decoders: list[Json], signs: Signs) -> Json:
     """The base decoder, which now drops markers and, for WordPiece, joins the digits of a number."""
-    drop = _replace(f"[{signs.reserved}]", "", regex=True)
+    drop = _replace(f"[{signs.reserved}]", "")
     if any(step["type"] == "WordPiece" for step in decoders):
-        join = _replace(f"(?:{signs.open}|\\G(?!\\A))[^ {signs.close}]*\\K ", "", regex=True)
+        join = _replace(f"(?:{signs.open}|\\G(?!\\A))[^ {signs.close}]*\\K ", "")
         decoders = [*decoders, {"type": "Fuse"}, join, drop]
     else:
         decoders = [drop, *decoders]
