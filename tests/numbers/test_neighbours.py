@@ -94,6 +94,13 @@ def test_few_dimensions_work():
     assert 0 <= found[2] <= 1
 
 
+def test_progress_counts_every_number():
+    seen = []
+    neighbourhood_f1(rows(), "sum", [1, 2, 3], progress=seen.append)
+    neighbourhood_f1(rows(), "weighted", [1, 2, 3], progress=seen.append)
+    assert sum(seen) == 2000
+
+
 def test_bad_input_is_reported_together():
     with pytest.raises(ConfigError, match=r"shape \(9, 4\).*lengths=\[0, 9\]"):
         neighbourhood_f1(torch.ones(9, 4), "sum", [0, 9])

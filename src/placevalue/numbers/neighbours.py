@@ -9,7 +9,7 @@ all distances, and a million numbers take seconds. Aggregates that ignore the or
 so numbers are searched by class.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from placevalue.numbers.aggregation import Aggregation, find_aggregation
 from placevalue.numbers.spans import Digits
 
 Array = np.ndarray
+Progress = Callable[[int], object]
 
 _TIE = 1e-9  # distances that differ by less than this times the vectors' size tie
 _CHUNK = 1 << 16
@@ -71,6 +72,7 @@ def neighbourhood_f1(
     aggregation: str | Aggregation,
     lengths: Iterable[int] = range(1, 7),
     k: int = 10,
+    progress: Progress | None = None,
 ) -> dict[int, float]:
     """Measure how well embedding neighbours match natural neighbours, by number of digits.
 
@@ -79,6 +81,7 @@ def neighbourhood_f1(
         aggregation: A name in `AGGREGATIONS`, or your own function.
         lengths: The lengths to report; neighbours come from all numbers up to the longest.
         k: The size of a neighbourhood.
+        progress: Called with the number of numbers done since the last call.
 
     Example:
         >>> neighbourhood_f1(model.get_input_embeddings().weight[digit_ids], "weighted")  # doctest: +SKIP
@@ -93,18 +96,24 @@ def neighbourhood_f1(
         faults.append(f"k={k}: expected 1 to {10 ** lengths[-1] - 1}, the number of possible neighbours")
     if faults:
         raise ConfigError("; ".join(faults))
-    return search(digit_embeddings, aggregation, lengths[-1], k).f1(lengths)
+    return search(digit_embeddings, aggregation, lengths[-1], k, progress).f1(lengths)
 
 
-def search(digit_embeddings: Tensor, aggregation: str | Aggregation, longest: int, k: int = 10) -> NumberSpace:
+def search(
+    digit_embeddings: Tensor,
+    aggregation: str | Aggregation,
+    longest: int,
+    k: int = 10,
+    progress: Progress | None = None,
+) -> NumberSpace:
     """Search all numbers of up to `longest` digits."""
     rows, function = digit_embeddings.detach().double().cpu(), find_aggregation(aggregation)
     rotated = torch.linalg.qr(rows.T, mode="r").R.T
     if _rotates(function, rows, rotated):
         rows = rotated
     if _ignores_order(function, rows):
-        return _search_classes(rows, function, longest, k)
-    return search_vectors(number_vectors(rows, function, longest).numpy(), k)
+        return _search_classes(rows, function, longest, k, progress)
+    return search_vectors(number_vectors(rows, function, longest).numpy(), k, progress)
 
 
 def _samples() -> list[Digits]:
@@ -158,7 +167,7 @@ def _natural(first: int, last: int, pool: int, k: int) -> tuple[Array, Array]:
     return found, belongs
 
 
-def search_vectors(vectors: Array, k: int) -> NumberSpace:
+def search_vectors(vectors: Array, k: int, progress: Progress | None = None) -> NumberSpace:
     """`search` among any vectors `(pool, dim)` of the numbers 0, 1, 2, .."""
     from scipy.spatial import cKDTree
 
@@ -175,6 +184,8 @@ def search_vectors(vectors: Array, k: int) -> NumberSpace:
             done = (distances[:, -1] > edge + _TIE * spread) | (wanted == pool)
             shares[left[done]] = _common(left[done], found[done], distances[done], edge[done], k, pool, spread)
             left, wanted = left[~done], min(4 * wanted, pool)
+        if progress is not None:
+            progress(min(_CHUNK, pool - first))
     return NumberSpace(shares, closest)
 
 
@@ -194,7 +205,9 @@ def _common(numbers: Array, found: Array, distances: Array, edge: Array, k: int,
     return shares / k
 
 
-def _search_classes(rows: Tensor, function: Aggregation, longest: int, k: int) -> NumberSpace:
+def _search_classes(
+    rows: Tensor, function: Aggregation, longest: int, k: int, progress: Progress | None
+) -> NumberSpace:
     """`search` if the order of digits does not matter, so that all numbers of a class share one vector."""
     from scipy.spatial.distance import cdist
 
@@ -219,6 +232,8 @@ def _search_classes(rows: Tensor, function: Aggregation, longest: int, k: int) -
         last = min(first + _CHUNK, pool)
         near, natural = _natural(first, last, pool, k)
         shares[first:last] = (natural * belongs[labels[first:last, None], labels[near]]).sum(1) / k
+        if progress is not None:
+            progress(last - first)
     return NumberSpace(shares, float(distances.min()))
 
 
