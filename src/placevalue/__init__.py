@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from placevalue.numbers.neighbours import neighbourhood_f1
     from placevalue.numbers.numerals import PATTERNS, Numeral, find_numerals
     from placevalue.reports.page import report
+    from placevalue.tokenizer.collate import NumberCollator, clean_targets
     from placevalue.tokenizer.encoding import encode_pairs, encode_questions, encode_texts
     from placevalue.tokenizer.tokenizer import marker_ids, number_tokenizer
 
@@ -39,6 +40,7 @@ _MODULES = {
     "numbers.neighbours": ("neighbourhood_f1",),
     "tokenizer.tokenizer": ("marker_ids", "number_tokenizer"),
     "tokenizer.encoding": ("encode_pairs", "encode_questions", "encode_texts"),
+    "tokenizer.collate": ("NumberCollator", "clean_targets"),
     "modeling.peft_support": ("trainable_tokens",),
     "modeling.attach": ("RequireAttached", "attach", "check_attached", "detach", "is_attached"),
     "modeling.checkpoints": ("from_pretrained", "load_number_tokenizer", "save_pretrained"),

@@ -15,6 +15,7 @@ from placevalue.loss import cross_entropy as cross_entropy_module
 from placevalue.loss.aggregation_loss import FLOOR, NO_NUMBER, PATIENCE, AggregationLoss
 from placevalue.loss.cross_entropy import token_likelihoods
 from placevalue.loss.number_targets import LONGEST, find_numbers
+from placevalue.tokenizer.collate import PairCollator
 from placevalue.tokenizer.tokenizer import number_ids
 from zoo import build
 
@@ -191,7 +192,7 @@ def test_it_compares_what_the_model_is_attached_with(token, given, expected):
     pv.attach(model, tokenizer, aggregation=given)
     assert AggregationLoss(model, tokenizer).aggregation is pv.AGGREGATIONS[expected]
     assert AggregationLoss(model, tokenizer, aggregation="mean").aggregation is pv.AGGREGATIONS["mean"]
-    labels = batch(tokenizer, TARGETS)
+    labels = PairCollator(tokenizer, model)(pv.encode_pairs(tokenizer, TARGETS, TARGETS))["labels"]
     outputs = {"logits": random_logits(model, labels)}
     assert AggregationLoss(model, tokenizer)(outputs, labels) == make_loss(model, tokenizer, expected)(outputs, labels)
 

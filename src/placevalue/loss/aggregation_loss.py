@@ -25,6 +25,7 @@ from placevalue.common.errors import ConfigError, TrainingError
 from placevalue.loss.cross_entropy import token_likelihoods
 from placevalue.loss.number_targets import CHOICES, OUTSIDE, Numbers, find_numbers, make_variants
 from placevalue.modeling.attach import attached_aggregation, base_model, check_attached, recorded_config
+from placevalue.modeling.hooks import CHECKED_BATCHES, checked_ids, refuse_unwritten
 from placevalue.numbers.aggregation import Aggregation, find_aggregation
 from placevalue.numbers.spans import Digits, Tokens, constant, place_digits, read_tokens
 from placevalue.tokenizer.encoding import IGNORED
@@ -74,7 +75,7 @@ class AggregationLoss:
         self.model: PreTrainedModel = base_model(model)
         config = recorded_config(self.model)
         assert config is not None  # every attached model has one
-        self.ids, self.decimals = config.ids, config.decimals
+        self.config, self.ids, self.decimals = config, config.ids, config.decimals
         self.ce_weight, self.mode = ce_weight, mode
         self.aggregation = find_aggregation(aggregation or attached_aggregation(self.model) or "weighted")
         self.linear = _is_linear(self.aggregation)
@@ -98,6 +99,8 @@ class AggregationLoss:
         """
         if labels is None:
             raise TrainingError("the batch has no labels: make the data with encode_pairs and keep its labels")
+        if self._calls < CHECKED_BATCHES:
+            refuse_unwritten(self.config, labels, checked_ids(self.model))
         logits = outputs["logits"] if isinstance(outputs, Mapping) else outputs.logits
         if logits.shape[:-1] != labels.shape:
             raise TrainingError(

@@ -125,7 +125,7 @@ def attach(
     )
     if recorded is None:
         _set_rows(base, config, state, _SPREAD[markers])
-    base.register_forward_pre_hook(Guard())
+    base.register_forward_pre_hook(Guard(config), with_kwargs=True)
     if aggregation is not None:
         fold = Fold(config, aggregation)
         for owner, name in readers(base):

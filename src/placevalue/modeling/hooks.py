@@ -1,18 +1,26 @@
 """The hooks that `attach` registers: what happens in a forward pass of an attached model.
 
 `Extend` embeds the ten digits along with the ids, `Fold` replaces each [AGG]'s embedding by its number's aggregate,
-`Keep` registers both on a module that replaces the embedding, and `Guard` refuses adapters that would train nothing.
+`Keep` registers both on a module that replaces the embedding, and `Guard` refuses batches and
+adapters that would silently train nothing, or the wrong thing.
 """
 
+import logging
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from placevalue.common.errors import AttachError
 from placevalue.modeling.peft_support import refuse_adapter_faults
 from placevalue.numbers.aggregation import Aggregation, find_aggregation
 from placevalue.numbers.config import AttachedConfig
 from placevalue.numbers.spans import constant, find_digits
+from placevalue.tokenizer.encoding import IGNORED
+
+logger = logging.getLogger(__name__)
+CHECKED_BATCHES = 20
+"""Training batches whose targets are checked: to look at every one would stall an accelerator."""
 
 
 def _spare_rows(ids: Tensor) -> int:
@@ -89,21 +97,76 @@ class Keep:
         hang(getattr(owner, self.name), self.fold)
 
 
+def refuse_unwritten(config: AttachedConfig, targets: Tensor | None, ids: Tensor | None = None) -> None:
+    """Refuse targets with [AGG] or [PAUSE] in them, or with the [AGG] of their own numbers before them in `ids`."""
+    if targets is None:
+        return
+    found = (targets == config.ids.agg) | (targets == config.ids.pause)
+    if ids is not None and ids.shape == targets.shape and config.layout.position == "before":
+        # Masks that go by characters leave [AGG] without a label, and its digits with theirs.
+        found[:, :-1] |= (ids == config.ids.agg)[:, :-1] & (targets[:, 1:] != IGNORED)
+    if bool(found.any()):
+        raise AttachError(
+            "what the model should write contains [AGG] or [PAUSE], which a model reads and never writes: it would "
+            "learn to expect them, and answer with nothing. Train with data_collator="
+            "placevalue.NumberCollator(tokenizer, model), or make the data with encode_pairs"
+        )
+
+
 class Guard:
-    """A forward pre-hook of the model: an adapter that was added after `attach` may train nothing."""
+    """A forward pre-hook of the model that refuses what would silently train nothing, or the wrong thing."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: AttachedConfig) -> None:
+        self.config = config
+        self.ids: Tensor | None = None  # the inputs of the last checked batch, for a loss that gets the labels alone
         self.checked: tuple[int, int] | None = None
+        self.batches = 0
+        self.warned = False
 
-    def __call__(self, model: Any, _args: tuple[Any, ...]) -> None:
-        """Raise an error for such adapters; check again only after an embedding was replaced."""
-        if not model.training or torch.compiler.is_compiling():
+    def __call__(self, model: Any, _args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Check the first batches, and adapters whenever an embedding was replaced."""
+        if torch.compiler.is_compiling():
             return
+        if not model.training:
+            self._warn_right_padding(model, kwargs)
+            return
+        self.ids = None
+        if self.batches < CHECKED_BATCHES:
+            self.batches += 1
+            self._check_batch(model, kwargs)
         reader = model.get_encoder() if model.config.is_encoder_decoder else model
         current = id(model.get_input_embeddings()), id(reader.get_input_embeddings())
         if current != self.checked:
             refuse_adapter_faults(model)
             self.checked = current
+
+    def _check_batch(self, model: Any, kwargs: dict[str, Any]) -> None:
+        self.ids = None if model.config.is_encoder_decoder else kwargs.get("input_ids")
+        refuse_unwritten(self.config, kwargs.get("labels"), self.ids)
+        refuse_unwritten(self.config, kwargs.get("decoder_input_ids"))
+        fed = ("labels", "decoder_input_ids", "decoder_inputs_embeds")
+        if model.config.is_encoder_decoder and "input_ids" in kwargs and all(kwargs.get(name) is None for name in fed):
+            raise AttachError(
+                f"this {type(model).__name__} is trained without decoder_input_ids, so its decoder would not see the "
+                "targets: give the collator the model, DataCollatorForSeq2Seq(tokenizer, model=model)"
+            )
+
+    def _warn_right_padding(self, model: Any, kwargs: dict[str, Any]) -> None:
+        mask, ids = kwargs.get("attention_mask"), kwargs.get("input_ids")
+        generates = kwargs.get("past_key_values") is not None and ids is not None and ids.shape[1] > 1
+        if self.warned or not generates or model.config.is_encoder_decoder or mask is None or mask.dim() != 2:
+            return
+        if not bool(mask[:, -1].all()):
+            self.warned = True
+            logger.warning(
+                "prompts are padded on the right, so a decoder-only model continues after the padding: set "
+                "tokenizer.padding_side = 'left' before padding prompts for generate"
+            )
+
+
+def checked_ids(model: Any) -> Tensor | None:
+    """The inputs of the last training batch of a decoder-only model, if it was one of the first."""
+    return next((hook.ids for hook in model._forward_pre_hooks.values() if isinstance(hook, Guard)), None)
 
 
 HOOKS = Extend | Fold | Keep | Guard

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from placevalue.tokenizer.encoding import IGNORED, Example
+from placevalue.common.errors import ConfigError
+from placevalue.tokenizer.encoding import IGNORED, Example, is_two_part
+from placevalue.tokenizer.tokenizer import MARKER_NAMES, marker_ids
 
 _SORTED = 50  # number of batches pooled before sorting by length
 
@@ -40,6 +42,89 @@ class PairCollator:
         for target, row in zip(padded, rows, strict=True):
             target[len(target) - len(row) if self.left else 0 :][: len(row)] = row
         return torch.from_numpy(padded)
+
+
+class NumberCollator:
+    """Removes [AGG] and [PAUSE] from everything that carries loss, then pads.
+
+    A model reads these two tokens and never writes them. `encode_pairs` leaves them out of targets; other tools do not:
+    `tokenizer(text_target=answers)`, TRL's prompts with completions, chat messages. This collator takes their
+    examples, with `input_ids` and with `labels` that are -100 where nothing is learnt.
+
+    Args:
+        tokenizer: From `number_tokenizer`.
+        model: The attached model; an encoder-decoder needs it, to get `decoder_input_ids`.
+        collator: What pads, such as TRL's; `PairCollator` if not given.
+
+    Example:
+        >>> Seq2SeqTrainer(model, data_collator=NumberCollator(tokenizer, model), ...)  # doctest: +SKIP
+    """
+
+    def __init__(self, tokenizer: Any, model: Any = None, collator: Callable[[Any], Any] | None = None) -> None:
+        if collator is None and model is None and is_two_part(tokenizer, None):
+            raise ConfigError(
+                "no model was given, and an encoder-decoder needs it to get decoder_input_ids: pass "
+                "NumberCollator(tokenizer, model)"
+            )
+        if collator is None and tokenizer.pad_token_id is None:
+            raise ConfigError(
+                "the tokenizer has no pad_token to pad with: set tokenizer.pad_token = tokenizer.eos_token"
+            )
+        self.tokenizer = tokenizer
+        self.collator = collator or PairCollator(tokenizer, model)
+
+    def __call__(self, examples: Sequence[dict[str, Any]]) -> Any:
+        """Clean the examples and pad them."""
+        return self.collator([clean_targets(self.tokenizer, example) for example in examples])
+
+
+def clean_targets(tokenizer: Any, example: dict[str, Any]) -> dict[str, Any]:
+    """Remove [AGG] and [PAUSE] from every part of an example that carries loss; for `dataset.map` before packing.
+
+    Args:
+        tokenizer: From `number_tokenizer`, attached to the model that will be trained.
+        example: `input_ids` and `labels` as lists; without labels every token carries loss.
+
+    Example:
+        >>> data = data.map(lambda example: clean_targets(tokenizer, example))  # doctest: +SKIP
+    """
+    markers = marker_ids(tokenizer)
+    unwritten = {markers["agg"], markers["pause"]}
+    ids = list(example["input_ids"])
+    labels = list(example.get("labels", ids))
+    example = {**example, "attention_mask": example.get("attention_mask", [1] * len(ids))}
+    if is_two_part(tokenizer, None):
+        return {**example, "labels": [label for label in labels if label not in unwritten]}
+    if "seq_lengths" in example:
+        raise ConfigError("the example is packed: clean examples with clean_targets before they are packed")
+    if IGNORED not in labels and not unwritten.isdisjoint(ids):
+        names = " and ".join(MARKER_NAMES[name] for name in ("agg", "pause") if markers[name] in ids)
+        raise ConfigError(
+            f"every token of an example carries loss, {names} included, which a model never writes: give the prompt "
+            "the label -100 (in TRL completion_only_loss=True or assistant_only_loss=True), or use encode_texts"
+        )
+    kept = _learn_whole_numbers(ids, labels, markers, unwritten)
+    aligned = {key for key, value in example.items() if isinstance(value, list) and len(value) == len(ids)}
+    cleaned = {key: [example[key][index] for index in kept] for key in aligned}
+    return {**example, **cleaned, "labels": [labels[index] for index in kept]}
+
+
+def _learn_whole_numbers(ids: list[int], labels: list[int], markers: dict[str, int], unwritten: set[int]) -> list[int]:
+    """Give every token of a number that carries loss its label, in place; returns the positions to keep.
+
+    TRL's masks of chat turns go by characters, of which markers have none, so they cover a number's digits alone.
+    """
+    kept: list[int] = []
+    opened: int | None = None
+    for index, i in enumerate(ids):
+        kept.append(index)
+        opened = index if i == markers["open"] else opened
+        if opened is not None and (i == markers["close"] or index == len(ids) - 1):  # a cut number ends with the text
+            if any(label != IGNORED for label in labels[opened : index + 1]):
+                labels[opened : index + 1] = ids[opened : index + 1]
+                kept = [each for each in kept if each < opened or ids[each] not in unwritten]
+            opened = None
+    return kept
 
 
 class LikeLengths(Sampler[int]):

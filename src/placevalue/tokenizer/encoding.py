@@ -46,7 +46,7 @@ def encode_pairs(
     Example:
         >>> data = encode_pairs(tokenizer, ["2 + 2?"], ["4"])  # doctest: +SKIP
     """
-    two_part = _is_two_part(tokenizer, encoder_decoder)
+    two_part = is_two_part(tokenizer, encoder_decoder)
     return encode_and_count(tokenizer, questions, answers, two_part, max_question, max_answer, separator, plain)[0]
 
 
@@ -89,7 +89,7 @@ def encode_questions(
     plain: bool = False,
 ) -> list[Example]:
     """Encode questions exactly as `encode_pairs` does, ready for `generate` after `tokenizer.pad`."""
-    two_part = _is_two_part(tokenizer, encoder_decoder)
+    two_part = is_two_part(tokenizer, encoder_decoder)
     prompts, _ = encode_and_cut(tokenizer, questions, two_part, max_question, separator, plain)
     return [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in prompts]
 
@@ -183,7 +183,8 @@ def _cut(ids: Ids, limit: int | None, markers: dict[str, int]) -> Ids:
     return kept
 
 
-def _is_two_part(tokenizer: PreTrainedTokenizerBase, given: bool | None) -> bool:
+def is_two_part(tokenizer: PreTrainedTokenizerBase, given: bool | None) -> bool:
+    """Whether examples are for an encoder-decoder; refused if nobody has said."""
     known = given if given is not None else tokenizer.init_kwargs.get(SETTINGS, {}).get("encoder_decoder")
     known = is_encoder_decoder(tokenizer.name_or_path) if known is None else known
     if known is None:
