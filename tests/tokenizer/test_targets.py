@@ -1,5 +1,7 @@
 """Targets that other tools make: cleaned by the collator, refused without it, and trained to right answers."""
 
+import logging
+
 import pytest
 import torch
 from datasets import Dataset
@@ -146,16 +148,16 @@ class TestWithout:
         with pytest.raises(AttachError, match="without decoder_input_ids.*model=model"):
             trainer.train()
 
-    def test_prompts_padded_on_the_right(self, caplog):
+    def test_prompts_padded_on_the_right(self, monkeypatch, caplog):
+        """The word comes from transformers; this fails if it no longer does."""
         model, tokenizer = prepared("llama")
         tokenizer.padding_side = "right"
         prompts = tokenizer.pad(pv.encode_questions(tokenizer, ["7 and 12 and 9?", "1?"]), return_tensors="pt")
-        model.eval()
-        model(**prompts)
-        assert "padded on the right" not in caplog.text
-        model.generate(**prompts, max_new_tokens=2, pad_token_id=tokenizer.pad_token_id)
-        model.generate(**prompts, max_new_tokens=2, pad_token_id=tokenizer.pad_token_id)
-        assert caplog.text.count("tokenizer.padding_side = 'left'") == 1
+        transformers_log = logging.getLogger("transformers")
+        monkeypatch.setattr(transformers_log, "propagate", True)
+        monkeypatch.setattr(transformers_log, "level", logging.WARNING)
+        model.eval().generate(**prompts, max_new_tokens=2, pad_token_id=tokenizer.pad_token_id)
+        assert "right-padding was detected" in caplog.text and "padding_side='left'" in caplog.text
 
 
 class TestWith:

@@ -48,12 +48,7 @@ class Program:
 
 
 def parse_expression(text: str, where: str = "expression") -> Program:
-    """Parse an expression; `where` is named in the error if it is not arithmetic.
-
-    Example:
-        >>> parse_expression("num1 * 2").steps
-        (1, Fraction(2, 1), '*')
-    """
+    """Parse an expression; `where` is named in the error if it is not arithmetic."""
     try:
         return Program(_steps(" ".join(text.split())))
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:

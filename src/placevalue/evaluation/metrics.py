@@ -29,10 +29,6 @@ def last_number(text: str) -> Decimal | None:
 
     Signs, thousands separators and exponents belong to the number (the pattern `extended`): `-7`, `1,000` and `1e3` are
     read in full. For plain digits and decimal points this is the paper's own pattern.
-
-    Example:
-        >>> last_number("3 and 4 make 7.")
-        Decimal('7')
     """
     found = _numerals(text)
     return found[-1].value if found else None

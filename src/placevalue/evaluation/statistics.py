@@ -191,12 +191,7 @@ def crossed_interval(values: Values) -> tuple[Interval, float]:
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """p-values corrected by Holm's method, in the order given.
-
-    Example:
-        >>> holm([0.04, 0.01])
-        [0.04, 0.02]
-    """
+    """p-values corrected by Holm's method, in the order given."""
     found = [0.0] * len(chances)
     highest = 0.0
     for rank, index in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):

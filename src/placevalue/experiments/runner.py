@@ -92,10 +92,6 @@ def plan_experiment(recipe: Recipe, folder: str | os.PathLike[str]) -> Plan:
 
     `untouched`, the model with its own tokenizer, is always included. All methods of a seed come before the next seed,
     so that an experiment that stops early still compares all methods.
-
-    Example:
-        >>> [run.name for run in plan_experiment(recipe, "runs/quick").todo]  # doctest: +SKIP
-        ['untouched-1', 'digits-1', 'agg-before-1', 'aux-soft-1']
     """
     folder = Path(folder)
     if COMPARED_WITH not in recipe.methods:

@@ -5,7 +5,6 @@
 adapters that would silently train nothing, or the wrong thing.
 """
 
-import logging
 from typing import Any
 
 import torch
@@ -18,7 +17,6 @@ from placevalue.numbers.config import AttachedConfig
 from placevalue.numbers.spans import constant, find_digits
 from placevalue.tokenizer.encoding import IGNORED
 
-logger = logging.getLogger(__name__)
 CHECKED_BATCHES = 20
 """Training batches whose targets are checked: to look at every one would stall an accelerator."""
 
@@ -121,14 +119,10 @@ class Guard:
         self.ids: Tensor | None = None  # the inputs of the last checked batch, for a loss that gets the labels alone
         self.checked: tuple[int, int] | None = None
         self.batches = 0
-        self.warned = False
 
     def __call__(self, model: Any, _args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Check the first batches, and adapters whenever an embedding was replaced."""
-        if torch.compiler.is_compiling():
-            return
-        if not model.training:
-            self._warn_right_padding(model, kwargs)
+        if not model.training or torch.compiler.is_compiling():
             return
         self.ids = None
         if self.batches < CHECKED_BATCHES:
@@ -149,18 +143,6 @@ class Guard:
             raise AttachError(
                 f"this {type(model).__name__} is trained without decoder_input_ids, so its decoder would not see the "
                 "targets: give the collator the model, DataCollatorForSeq2Seq(tokenizer, model=model)"
-            )
-
-    def _warn_right_padding(self, model: Any, kwargs: dict[str, Any]) -> None:
-        mask, ids = kwargs.get("attention_mask"), kwargs.get("input_ids")
-        generates = kwargs.get("past_key_values") is not None and ids is not None and ids.shape[1] > 1
-        if self.warned or not generates or model.config.is_encoder_decoder or mask is None or mask.dim() != 2:
-            return
-        if not bool(mask[:, -1].all()):
-            self.warned = True
-            logger.warning(
-                "prompts are padded on the right, so a decoder-only model continues after the padding: set "
-                "tokenizer.padding_side = 'left' before padding prompts for generate"
             )
 
 

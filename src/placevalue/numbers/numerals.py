@@ -104,12 +104,7 @@ def _value(numeral: str) -> Decimal:
 
 
 def shortest_form(number: Decimal | str | int | float) -> str:
-    """Write a number without exponent and without unneeded zeros or point.
-
-    Example:
-        >>> shortest_form(Decimal("7.0")), shortest_form("1e3"), shortest_form(1e-05)
-        ('7', '1000', '0.00001')
-    """
+    """Write a number without exponent and without unneeded zeros or point."""
     text = format(Decimal(str(number)), "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text

@@ -11,12 +11,7 @@ def format_number(number: float, digits: int = 1, signed: bool = False) -> str:
 
 
 def format_value(value: float, metric: str, signed: bool = False) -> str:
-    """A score or a change: shares in percent, `log_error` as it is.
-
-    Example:
-        >>> format_value(0.125, "accuracy_paper"), format_value(-0.5, "log_error", signed=True)
-        ('12.5', '−0.500')
-    """
+    """A score or a change: shares in percent, `log_error` as it is."""
     if METRICS[metric].direction == "zero":
         return format_number(value, 3, signed)
     return format_number(100 * value, 1, signed)

@@ -35,10 +35,6 @@ def published_rows(model: str, metric: str, columns: tuple[Column, ...]) -> dict
 
     Its baseline is in percent, the others are changes in points. Its operations pool the ten FERMAT sets, so they match
     ours only if these are the sets.
-
-    Example:
-        >>> published_rows("google/flan-t5-base", "accuracy_paper", (Column("set", "mawps:test", 500),))["digits"]
-        (23.0,)
     """
     found: dict[str, dict[str, float]] = {}
     for name in TABLES.get(metric, ()):

@@ -187,12 +187,7 @@ def headline(summary: Summary) -> int:
 
 
 def conclusion(summary: Summary) -> str:
-    """What the intervals allow you to conclude, in words.
-
-    Example:
-        >>> conclusion(summarise(load_experiment("runs/quick")))  # doctest: +SKIP
-        'On mawps:test, untouched is better than digits (+8.0 [+4.4, +12.0] points) ...'
-    """
+    """What the intervals allow you to conclude, in words."""
     index, metric, baseline = headline(summary), summary.metric, summary.baseline
     column, base = summary.columns[index], summary.rows[0].cells[index]
     where = f"Over the {column.n} sets" if column.kind == "mean" else f"On {column.name}"

@@ -19,10 +19,6 @@ class PairCollator:
     """Pads what `encode_pairs` returns, and adds `decoder_input_ids` for an encoder-decoder model.
 
     It returns what transformers' `DataCollatorForSeq2Seq` returns, in a fraction of the time.
-
-    Example:
-        >>> PairCollator(tokenizer, model)(encode_pairs(tokenizer, ["2 + 2?"], ["4"]))["labels"].shape  # doctest: +SKIP
-        torch.Size([1, 4])
     """
 
     def __init__(self, tokenizer: Any, model: Any = None) -> None:
@@ -131,10 +127,6 @@ class LikeLengths(Sampler[int]):
     """Orders examples so that those of similar length share a batch, which saves padding.
 
     The order depends only on seed and epoch, so an interrupted run continues with the batches it would have had.
-
-    Example:
-        >>> len(list(LikeLengths([3, 1, 2], batch_size=2, seed=0)))
-        3
     """
 
     def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
