@@ -33,13 +33,6 @@ def make_wheel(into: Path, members: dict[str, str]) -> list[Path]:
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("PLACEVALUE_CACHE", str(folder))
-    return folder
-
-
-@pytest.fixture
 def tiny(cache, monkeypatch):
     """The name of a model whose download is made on the spot; ``downloads`` counts them."""
     downloads = []

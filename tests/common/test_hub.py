@@ -25,13 +25,6 @@ UNREACHABLE = "http://127.0.0.1:9"
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("PLACEVALUE_CACHE", str(folder))
-    return folder
-
-
-@pytest.fixture
 def no_hub(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", UNREACHABLE)
