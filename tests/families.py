@@ -48,7 +48,7 @@ def corpus() -> list[str]:
             f"{draw.randint(0, 99)}.{draw.randint(0, 9)}",
         ]
         lines.append(" ".join(words).capitalize() + draw.choice([".", "!", "?", ", (yes) - naïve café"]))
-    return [*lines, "0 1 2 3 4 5 6 7 8 9 0123456789 . , + - e E ½ ² x½", "room12b 12b B2 x1 7th"]
+    return [*lines, "0 1 2 3 4 5 6 7 8 9 0123456789 . , + - e E $ % ( ) ½ ² x½", "room12b 12b B2 x1 7th"]
 
 
 def _byte_level(**options: bool) -> Callable[[], Tokenizer]:

@@ -1,6 +1,7 @@
 """Slow, obvious twins of the vectorised kernels: one number at a time, plain Python, float64."""
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -18,10 +19,10 @@ def value_of(expression, **values):
     return Fraction(int(top[0]), int(below[0]))
 
 
-def numbers_in(ids, number_ids):
+def numbers_in(ids, number_ids, symbols=".-,+eE"):
     """Numbers of one row as (open position, [(character, position)], positions of [AGG])."""
     names = {id_: str(value) for value, id_ in enumerate(number_ids.digits)}
-    names |= dict(zip(number_ids.symbols, ".-,+eE", strict=False))
+    names |= dict(zip(number_ids.symbols, symbols, strict=False))
     extra = (number_ids.agg, number_ids.pause)
     found = []
     for start, token in enumerate(ids):
@@ -41,13 +42,19 @@ def numbers_in(ids, number_ids):
 
 def digits_of(text, decimals="places"):
     """[(digit, place)] and the number of places before the point, from how a number is written."""
-    mantissa, _, exponent = text.replace("E", "e").replace(",", "").lstrip("+-").partition("e")
+    mantissa, _, exponent = text.strip("()$%").replace("E", "e").replace(",", "").lstrip("+-$").partition("e")
     shift = int(exponent or 0)
     whole, _, fraction = mantissa.partition(".")
     if decimals == "ignore":
         whole, fraction = whole + fraction, ""
     leading = len(whole) + shift
     return [(int(c), leading - 1 - i) for i, c in enumerate(whole + fraction)], max(leading, 1)
+
+
+def is_negative(text):
+    """Whether a number as `extended` or `accounting` writes it is below zero; -0 is not."""
+    mantissa = text.lower().partition("e")[0]
+    return text[0] in "-(" and any(c in "123456789" for c in mantissa)
 
 
 def weight(place, leading):
@@ -57,8 +64,14 @@ def weight(place, leading):
     return 2.0**place * 3 * (rank + 1) * (rank + 2) / (n * (n + 1) * (n + 2))
 
 
+def signed_aggregate(name, text, embeddings, decimals="places"):
+    """One number's vector in float64, the negative one of a number below zero."""
+    vector = aggregate(name, text, embeddings, decimals)
+    return -vector if is_negative(text) else vector
+
+
 def aggregate(name, text, embeddings, decimals="places"):
-    """One number's vector in float64."""
+    """The vector in float64 of one number without its sign."""
     digits, leading = digits_of(text, decimals)
     rows = embeddings.double()
     if not digits:
@@ -145,3 +158,47 @@ def bootstrap_interval(values, units, draws):
         return means[below] + (at - below) * (means[above] - means[below])
 
     return quantile(0.025), quantile(0.975)
+
+
+def extended_numerals(text):
+    """What `extended` calls a number, character by character: [(start, end)]."""
+
+    def run(start):
+        end = start
+        while end < len(text) and text[end] in "0123456789":
+            end += 1
+        return end
+
+    def group(start):
+        return text[start : start + 1] == "," and run(start + 1) >= start + 4
+
+    found, at = [], 0
+    while at < len(text):
+        start = at
+        signed = text[at] in "+-" and not re.match(r"[0-9A-Za-z_.)\]%]", text[at - 1 : at])
+        at += signed
+        end = run(at)
+        if 1 <= end - at <= 3:  # thousands separators, unless what follows the last group is a digit
+            groups = end
+            while group(groups):
+                groups += 4
+                end = groups if run(groups) == groups else end
+        if text[end : end + 1] == "." and run(end + 1) > end + 1:
+            end = run(end + 1)
+        if end == at:
+            at = start + 1
+            continue
+        power = end + 1 + (text[end + 1 : end + 2] in ("+", "-"))
+        if text[end : end + 1] in ("e", "E") and 1 <= run(power) - power <= 3:
+            end = end if re.match("[A-Za-z_]", text[run(power) : run(power) + 1]) else run(power)
+        found.append((start, end))
+        at = end
+    return found
+
+
+def exact_value(numeral):
+    """What a number is worth, from its digits."""
+    mantissa, _, power = numeral.lower().replace(",", "").partition("e")
+    whole, _, decimals = mantissa.lstrip("+-").partition(".")
+    value = Fraction(int(whole + decimals)) * Fraction(10) ** (int(power or 0) - len(decimals))
+    return -value if mantissa.startswith("-") else value

@@ -21,7 +21,8 @@ def build_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
     tokenizer.decoder = decoders.Metaspace()
     tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
-    return pv.number_tokenizer(PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **SPECIAL))
+    base = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **SPECIAL)
+    return pv.number_tokenizer(base, pattern="paper")
 
 
 def draw_pairs(digits: int, size: int, test: int, seed: int) -> tuple[list[Pair], list[Pair]]:
@@ -80,7 +81,7 @@ def score_answers(texts: list[str], pairs: list[Pair]) -> dict[str, float]:
     error = 0.0
     for text, pair in zip(texts, pairs, strict=True):
         gold = answer(pair)
-        numerals = pv.find_numerals(text)
+        numerals = pv.find_numerals(text, "paper")
         is_number = len(numerals) == 1 and numerals[0].text == text
         exact += text == gold
         length += len(text) == len(gold)

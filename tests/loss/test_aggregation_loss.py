@@ -7,6 +7,8 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import oracle
 import placevalue as pv
@@ -180,6 +182,31 @@ class TestAgainstTheSlowLoop:
         labels = batch(tokenizer, ["-1,250.50", "6.02e23 of"])
         value = loss({"logits": random_logits(model, labels)}, labels)
         assert torch.isfinite(value) and int(loss.parts["numbers"]) == 1  # the one without an exponent
+
+    @pytest.mark.parametrize("name", ["weighted", "max", "interpolated"])
+    @pytest.mark.parametrize("negatives", ["opposite", "ignore"])
+    @pytest.mark.parametrize("gold, guess", [
+        ("-52", "+52"), ("+52", "-52"), ("-52", "-53"), ("-52", "-52"), ("-0", "+0"), ("(1,250)", "(1,251)"), ("-.5", "+.5"),
+    ])  # fmt: skip
+    def test_hard_compares_signs(self, name, negatives, gold, guess):
+        model, tokenizer = attached(pattern="accounting", negatives=negatives)
+        loss = AggregationLoss(model.double(), tokenizer, ce_weight=0, mode="hard", aggregation=name)
+        logits, labels = certain(model, tokenizer, gold, guess)
+        rows = scaled_rows(model, loss.ids.digits)
+        vector = oracle.signed_aggregate if negatives == "opposite" else oracle.aggregate
+        gap = (vector(name, gold, rows) - vector(name, guess, rows)).norm().clamp(min=FLOOR)
+        assert loss({"logits": logits}, labels).item() == pytest.approx(float(gap.log2()), abs=1e-6)
+
+    def test_soft_leaves_the_sign_to_cross_entropy(self):
+        costs = []
+        for negatives in ("opposite", "ignore"):
+            model, tokenizer = attached(pattern="extended", negatives=negatives)
+            loss = AggregationLoss(model.double(), tokenizer, ce_weight=0)
+            labels = batch(tokenizer, ["-52", "+7.5"])
+            costs.append(loss({"logits": random_logits(model, labels)}, labels))
+        assert torch.equal(*costs)
+        logits, labels = certain(model, tokenizer, "-52", "+52")
+        assert loss({"logits": logits}, labels).item() == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize("token, given, expected", [
@@ -511,3 +538,66 @@ def test_the_compiled_passes_say_the_same():
         cross_entropy_module._shared_at_once(logits, norm[:, None], share),
         cross_entropy_module._shared(logits, norm[:, None], share),
     )
+
+
+written = st.one_of(
+    st.from_regex(r"\A[0-9]{1,6}\Z"),
+    st.from_regex(r"\A[0-9]{0,3}\.[0-9]{1,3}\Z"),
+    st.sampled_from(["no number", "room 12b", "7 of 1999 and 0.05", "1.2.3", "", " ", "00", "9" * LONGEST]),
+)
+targets = st.lists(st.lists(written, max_size=3).map(" ".join), min_size=1, max_size=4)
+attached_once = functools.cache(attached)
+
+
+@st.composite
+def losses(draw):
+    """Options of a loss, targets for it and the seed of its logits."""
+    name = draw(st.sampled_from(["t5-flan", "bart-scaled", "llama"]))
+    options = dict(mode=draw(st.sampled_from(["soft", "hard"])), ce_weight=draw(st.sampled_from([0, 0.25, 0.6, 1])))
+    return name, draw(st.sampled_from(sorted(pv.AGGREGATIONS))), options, draw(targets), draw(st.integers(0, 99))
+
+
+def some_loss(drawn, dtype=torch.float64):
+    """The loss, the labels and logits that often write the right digits; every example has a loss of its own."""
+    name, aggregation, options, texts, seed = drawn
+    model, tokenizer = attached_once(name)
+    loss = make_loss(model.double(), tokenizer, aggregation, **options)
+    causal = not model.config.is_encoder_decoder
+    labels = batch(tokenizer, texts, prompt=2 * causal)
+    logits = random_logits(model, labels, seed=seed)
+    right = labels.roll(-1, 1) if causal else labels
+    logits.scatter_add_(2, right.clamp(min=0).unsqueeze(-1), torch.full_like(logits[..., :1], 3.0))
+    return loss, tokenizer, logits.to(dtype), labels
+
+
+@settings(max_examples=60)
+@given(losses())
+def test_any_loss_equals_the_slow_loop(drawn):
+    loss, tokenizer, logits, labels = some_loss(drawn)
+    expected = slow_loss(loss, tokenizer, logits, labels)
+    torch.testing.assert_close(loss({"logits": logits}, labels).item(), expected, rtol=1e-6, atol=1e-9)
+
+
+@settings(max_examples=60)
+@given(losses(), st.integers(1, 3), st.integers(0, 3), st.booleans())
+def test_cutting_and_padding_change_no_loss(drawn, size, padding, packed):
+    loss, _, logits, labels = some_loss(drawn)
+    items = (labels != -100).sum()
+    wider = F.pad(logits, (0, 0, 0, padding), value=1.0), F.pad(labels, (0, padding), value=-100)
+    pieces = [loss({"logits": one}, two, items) for one, two in zip(*(each.split(size) for each in wider), strict=True)]
+    with pytest.MonkeyPatch.context() as patch:
+        find = functools.partial(find_numbers, packed=packed)
+        patch.setattr("placevalue.loss.aggregation_loss.find_numbers", find)
+        torch.testing.assert_close(sum(pieces), loss({"logits": logits}, labels, items), rtol=1e-9, atol=1e-12)
+
+
+@settings(max_examples=60)
+@given(
+    losses(), st.sampled_from([torch.float32, torch.bfloat16, torch.float16]), st.sampled_from([0.0, 1.0, 1e3, 1e30])
+)
+def test_any_loss_and_its_gradient_are_finite(drawn, dtype, scale):
+    loss, _, logits, labels = some_loss(drawn)
+    largest = torch.finfo(dtype).max
+    logits = (logits * scale).clamp(-largest, largest).to(dtype).requires_grad_()
+    value = loss({"logits": logits}, labels)
+    assert value.isfinite() and torch.autograd.grad(value, logits)[0].isfinite().all()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import oracle
 from placevalue import AGGREGATIONS, per_number, place_weights
 from placevalue.common.errors import ConfigError
-from placevalue.numbers.aggregation import MAX_DIGITS, find_aggregation
+from placevalue.numbers.aggregation import MAX_DIGITS, aggregate, find_aggregation
 from placevalue.numbers.spans import find_digits
 from placevalue.tokenizer.tokenizer import number_ids
 from tokenizer.test_tokenizer import numbered
@@ -16,17 +16,18 @@ numerals = st.one_of(
     st.from_regex(r"\A[0-9]{0,4}\.[0-9]{1,4}\Z"),
     st.from_regex(r"\A[0-9]{14,40}\Z"),
     st.sampled_from(["1,000", "-12.5", "+7", "1.5e3", "2E-4", "1,234,567.89", "007", "0", "0.0", "9e99"]),
+    st.sampled_from(["-0", "-0.0", "-.5", "-3e-2", "(1,250)", "($12.5)", "(5%)", "(0)", "-$7", "(1.5e3)"]),
 )
 
 
 def fold(texts, name, dim=6, dtype=torch.float32, decimals="places", embeddings=None):
     """Aggregates of the numbers of each text, through the tokenizer and the vectorised path."""
-    tokenizer = numbered("bytes-gpt2", pattern="extended")
+    tokenizer = numbered("bytes-gpt2", pattern="accounting")
     ids = tokenizer(texts, add_special_tokens=False, padding=True, return_tensors="pt")["input_ids"]
     if embeddings is None:
         embeddings = torch.randn(10, dim, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     digits = find_digits(ids, number_ids(tokenizer), decimals, at_agg=True)
-    result = find_aggregation(name)(digits, embeddings.to(dtype))
+    result = aggregate(find_aggregation(name), digits, embeddings.to(dtype))
     here = ids == number_ids(tokenizer).agg
     return [row[flags] for row, flags in zip(result, here, strict=True)], embeddings.to(dtype)
 
@@ -40,7 +41,7 @@ def test_vectorised_equals_the_slow_loop(name, rows, decimals):
     for vectors, row in zip(found, rows, strict=True):
         assert len(vectors) == len(row)
         for vector, numeral in zip(vectors, row, strict=True):
-            wanted = oracle.aggregate(name, numeral, embeddings, decimals)
+            wanted = oracle.signed_aggregate(name, numeral, embeddings, decimals)
             assert (vector.double() - wanted).norm() <= 2e-6 * wanted.norm() + 1e-12, numeral
 
 
@@ -78,6 +79,20 @@ def test_decimals_have_places():
     assert (distances > 1e-3).all()
     (vectors,), _ = fold(["1.25 12.5 125"], "weighted", decimals="ignore")
     assert torch.equal(vectors[0], vectors[1]) and torch.equal(vectors[1], vectors[2])
+
+
+@pytest.mark.parametrize("name", AGGREGATIONS)
+def test_a_number_below_zero_has_the_opposite_vector(name):
+    (vectors,), _ = fold(["5 -5 +5 0 -0 5-5 1,250 (1,250) -1250"], name)
+    five, minus, plus, zero, minus_zero, first, second, thousand, bracketed, written = vectors
+    assert torch.equal(minus, -five) and torch.equal(plus, five) and torch.equal(minus_zero, zero)
+    assert torch.equal(first, five) and torch.equal(second, five)  # a minus between two numbers is no sign
+    assert torch.equal(bracketed, -thousand) and torch.equal(written, -thousand)
+
+
+def test_neighbours_stay_neighbours_below_zero():
+    (vectors,), _ = fold(["-4529 -4530 4530"], "interpolated")
+    assert (vectors[1] - vectors[0]).norm() < (vectors[2] - vectors[1]).norm() / 10
 
 
 def test_single_digits_stay_intact():

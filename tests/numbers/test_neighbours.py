@@ -101,6 +101,14 @@ def test_progress_counts_every_number():
     assert sum(seen) == 2000
 
 
+@pytest.mark.parametrize("name", ["sum", "weighted"])
+def test_progress_counts_every_number_of_every_chunk(name, monkeypatch):
+    seen = []
+    monkeypatch.setattr(neighbours, "_CHUNK", 32)
+    neighbourhood_f1(rows(), name, [1, 2], progress=seen.append)
+    assert sum(seen) == 100 and len(seen) > 1
+
+
 def test_bad_input_is_reported_together():
     with pytest.raises(ConfigError, match=r"shape \(9, 4\).*lengths=\[0, 9\]"):
         neighbourhood_f1(torch.ones(9, 4), "sum", [0, 9])

@@ -1,7 +1,11 @@
 """Batches: what transformers' own collator makes of the same examples."""
 
+from functools import cache
+
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from transformers import DataCollatorForSeq2Seq
 
 import placevalue as pv
@@ -48,3 +52,48 @@ class TestLikeLengths:
             return [*found, list(sampler)]
 
         assert orders(1) == orders(1) != orders(2) and orders(1)[0] != orders(1)[1]
+
+
+texts = st.lists(st.sampled_from(["12", " and 3.5", " cat", "?", "99999"]), max_size=6).map("".join)
+
+
+@cache
+def prepared(name, token="agg", position="before"):
+    model, base = build(name)
+    tokenizer = pv.number_tokenizer(base, token, position)
+    pv.attach(model, tokenizer)
+    return model, tokenizer
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(texts, texts), min_size=1, max_size=5), st.sampled_from(["left", "right"]))
+@pytest.mark.parametrize("name", ["t5", "llama"])
+def test_padding_takes_nothing_away_and_adds_nothing_that_counts(name, pairs, side):
+    model, tokenizer = prepared(name)
+    tokenizer.padding_side = side
+    examples = pv.encode_pairs(tokenizer, *zip(*pairs, strict=True))
+    batch = PairCollator(tokenizer, model)(examples)
+    for row, example in enumerate(examples):
+        mask = batch["attention_mask"][row]
+        assert batch["input_ids"][row][mask == 1].tolist() == example["input_ids"]
+        assert mask[-1 if side == "left" else 0] == 1 and mask.diff().count_nonzero() <= 1
+        wanted = [label for label in example["labels"] if label != -100]
+        assert [label for label in batch["labels"][row].tolist() if label != -100] == wanted
+
+
+@given(st.lists(st.tuples(texts, texts), min_size=1, max_size=4))
+@pytest.mark.parametrize("token", ["agg", "pause"])
+@pytest.mark.parametrize("position", ["before", "after"])
+def test_any_turns_are_cleaned_where_they_carry_loss_and_once_is_enough(token, position, turns):
+    _, tokenizer = prepared("llama", token, position)
+    unwritten, ids, labels, expected = pv.marker_ids(tokenizer)[token], [], [], []
+    for read, written in turns:
+        prompt, target = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (read + "\n", written))
+        ids, labels = ids + prompt + target, labels + [-100] * len(prompt) + target
+        expected += prompt + [i for i in target if i != unwritten]
+    cleaned = pv.clean_targets(tokenizer, {"input_ids": ids, "labels": labels})
+    assert cleaned["input_ids"] == expected
+    learnt = [label for label in labels if label not in (-100, unwritten)]
+    assert [label for label in cleaned["labels"] if label != -100] == learnt
+    assert all(label in (-100, i) for label, i in zip(cleaned["labels"], cleaned["input_ids"], strict=True))
+    assert pv.clean_targets(tokenizer, cleaned) == cleaned

@@ -172,3 +172,45 @@ class TestErrors:
     def test_plain_tokenizer(self):
         with pytest.raises(TokenizerError, match="number_tokenizer"):
             pv.encode_pairs(base_tokenizer("bytes-gpt2"), QUESTIONS, ANSWERS, encoder_decoder=True)
+
+
+texts = st.lists(st.one_of(st.text(max_size=5), st.sampled_from(["12", "3.5", " ", "the cat", "99999", "a"]))).map(
+    "".join
+)
+limits = st.one_of(st.none(), st.integers(4, 20))
+
+
+def whole_numbers(tokenizer, ids):
+    """Every number of a row from its open to its close marker; fails if one is not whole."""
+    markers, found, start = pv.marker_ids(tokenizer), [], None
+    for index, i in enumerate(ids):
+        if i == markers["open"]:
+            assert start is None
+            start = index
+        elif i == markers["close"]:
+            found.append(ids[start : index + 1])
+            start = None
+    assert start is None
+    return found
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(texts, texts), min_size=1, max_size=4), limits, limits, st.booleans())
+@pytest.mark.parametrize("family", ["unigram-t5", "bytes-gpt2", "bpe-llama2", "wordpiece-bert"])
+def test_any_pairs_are_those_encoded_alone_and_cut_between_numbers(family, pairs, longest, longest_answer, two_part):
+    tokenizer = numbered(family)
+    kind = dict(encoder_decoder=two_part)
+    limited = kind | dict(max_question=longest, max_answer=longest_answer)
+    examples = pv.encode_pairs(tokenizer, *zip(*pairs, strict=True), **limited)
+    for (question, answer), example in zip(pairs, examples, strict=True):
+        assert pv.encode_pairs(tokenizer, [question], [answer], **limited) == [example]
+        ids = pv.encode_questions(tokenizer, [question], **kind, max_question=longest)[0]["input_ids"]
+        whole = pv.encode_questions(tokenizer, [question], **kind)[0]["input_ids"]
+        target = [i for i in pv.encode_pairs(tokenizer, [question], [answer], **kind)[0]["labels"] if i != -100]
+        target = target[:longest_answer]
+        joined = (ids, target) if two_part else (ids + target, [-100] * len(ids) + target)
+        assert (example["input_ids"], example["labels"]) == joined
+        numbers, all_numbers = whole_numbers(tokenizer, ids), whole_numbers(tokenizer, whole)
+        assert numbers == all_numbers[: len(numbers)]
+        lost = max(map(len, all_numbers[len(numbers) :]), default=1)
+        assert min(longest or len(whole), len(whole)) - lost < len(ids) <= (longest or len(whole))

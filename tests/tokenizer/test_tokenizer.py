@@ -8,9 +8,19 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertTokenizerLegacy, PreTrainedTokenizerFast
 
 from families import FAMILIES, base_tokenizer
-from placevalue import NumberConfig, encode_pairs, find_numerals, load_number_tokenizer, marker_ids, number_tokenizer
+from placevalue import (
+    IGNORE_PRESETS,
+    PATTERNS,
+    NumberConfig,
+    encode_pairs,
+    find_numerals,
+    load_number_tokenizer,
+    marker_ids,
+    number_tokenizer,
+)
 from placevalue.common.errors import ConfigError, ModelError, TokenizerError
 from placevalue.numbers.config import Layout
+from placevalue.numbers.numerals import pattern_symbols
 from placevalue.tokenizer.surgery import Signs
 from placevalue.tokenizer.tokenizer import check_unchanged, number_ids, number_layout
 
@@ -39,7 +49,11 @@ def expected_digits(tokenizer, text, **options):
     """What a number's tokens must be, from the slow scan: one id a character between the markers."""
     ids, layout, markers = number_ids(tokenizer), number_layout(tokenizer), marker_ids(tokenizer)
     extra = [markers[layout.token]] if layout.token else []
-    symbols = dict(zip(".-,+eE", ids.symbols, strict=False))
+    written = pattern_symbols(layout.pattern)
+    roles = (written.point, written.minus, *written.others, *written.exponents, written.bracket)
+    symbols = {c: id_ for c, id_ in zip(roles, ids.symbols, strict=True) if c}
+    if symbols.get("E") == -1:  # a base that lowers all letters
+        symbols["E"] = symbols["e"]
     spans = []
     for numeral in find_numerals(text, layout.pattern, layout.ignore):
         inner = [ids.digits[int(c)] if c.isdigit() else symbols[c] for c in numeral.text]
@@ -57,6 +71,9 @@ def found_spans(tokenizer, ids):
         elif token == markers["close"]:
             spans.append((start, index + 1))
     return spans
+
+
+LISTS = {"5,100,200": 1, "5, 100, 200": 3, "1,2,3": 3, "12,34": 2}
 
 
 words = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="0123456789"), max_size=12)
@@ -99,24 +116,49 @@ def test_each_number_is_its_digits_between_markers(family, parts):
     assert count == 3 * len(wanted) or (len(text) == 1 and count == 1)
 
 
+OWN = r"\b(?:19|20)[0-9]{2}\b|ID-?[0-9]+"
+FORMS = [" ", " ", "-", "+", ",", ".", "/", ":", "$", "%", "(", ")", "#", ",000", ".000", "e5", "E-3", "ID", "ID-",
+         "1999", "2024", "12", "05", "555", "March ", " May", "pm", "am", "st", "'s", "x", "A", "T", "_", "-01-"]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "options",
-    [{"pattern": "extended"}, {"ignore": r"\b(?:19|20)[0-9]{2}\b|ID-?[0-9]+"}, {"pattern": r"\d+(?:[.]\d+)?"}],
+    [
+        *({"pattern": pattern} for pattern in PATTERNS),
+        *({"ignore": preset} for preset in IGNORE_PRESETS),
+        {"ignore": OWN, "pattern": "paper"},
+        {"ignore": tuple(IGNORE_PRESETS), "pattern": "european"},
+        {"ignore": ("years", "phones", OWN), "pattern": "accounting"},
+        {"pattern": r"\d+(?:[.]\d+)?"},
+        {"pattern": r",?\d+"},
+    ],
+    ids=str,
 )
 @settings(max_examples=60)
-@given(
-    parts=st.lists(
-        st.one_of(
-            numbers, st.sampled_from([" ", "-", "+", ",000", "e5", "E-3", "ID", "1999", "2024", "x", "(", ")", "."])
-        )
-    )
-)
+@given(parts=st.lists(st.one_of(numbers, st.sampled_from(FORMS)), max_size=12))
 @pytest.mark.parametrize("family", ["unigram-t5", "bpe-llama2", "bytes-gpt2", "bytes-qwen2", "wordpiece-bert"])
 def test_patterns_and_ignore_agree_with_the_slow_scan(family, options, parts):
     text = "".join(parts)
     tokenizer = numbered(family, **options)
     ids = ids_of(tokenizer, text)
     assert [ids[a:b] for a, b in found_spans(tokenizer, ids)] == [t for t, _ in expected_digits(tokenizer, text)]
+
+
+def test_a_list_is_several_numbers_only_with_spaces(family):
+    tokenizer = numbered(family)
+    counts = {text: len(found_spans(tokenizer, ids_of(tokenizer, text))) for text in LISTS}
+    assert counts == LISTS
+
+
+def test_paper_writes_the_pipeline_it_always_wrote():
+    """What was saved with `paper` and what is made with it now are one tokenizer, whatever other patterns become."""
+    steps = json.loads(numbered("bytes-gpt2", pattern="paper").backend_tokenizer.to_str())["normalizer"]["normalizers"]
+    regexes = [step["pattern"]["Regex"] for step in steps if "Regex" in step.get("pattern", {})]
+    assert regexes[1:] == [
+        r"(?WDSP:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)\K",
+        r"(?<![0-9.])(?=[0-9])|(?<![0-9])(?=\.[0-9])",
+        r"[0-9.]\K(?=[0-9])|[0-9]\K(?=\.[0-9])",
+    ]
 
 
 @pytest.mark.parametrize(("token", "position"), LAYOUTS)
@@ -178,7 +220,7 @@ def test_typed_markers_never_become_markers(family):
         assert count == 3 * typed.count("5"), ascii(typed)
 
 
-@pytest.mark.parametrize("pattern", ["paper", "extended"])
+@pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_typed_sign_is_read_as_the_one_it_is_exchanged_for(pattern):
     for family in ("unigram-t5", "bytes-gpt2", "wordpiece-bert"):
         tokenizer = numbered(family, pattern=pattern)
@@ -313,7 +355,7 @@ OLD_SETTINGS = """{
 
 
 def test_settings_of_old_tokenizers_load(tmp_path):
-    tokenizer = number_tokenizer(base_tokenizer("bytes-gpt2"), token="agg")
+    tokenizer = number_tokenizer(base_tokenizer("bytes-gpt2"), token="agg", pattern="paper")
     tokenizer.save_pretrained(tmp_path)
     file = tmp_path / "tokenizer_config.json"
     saved, old = json.loads(file.read_text()), json.loads(OLD_SETTINGS)
@@ -321,7 +363,7 @@ def test_settings_of_old_tokenizers_load(tmp_path):
     old["probe"] = saved["placevalue"]["probe"]  # the ids of a tokenizer that was trained here
     file.write_text(json.dumps(saved | {"placevalue": old}))
     loaded = load_number_tokenizer(tmp_path)
-    assert loaded.init_kwargs["placevalue"] == old and number_layout(loaded) == Layout("agg")
+    assert loaded.init_kwargs["placevalue"] == old and number_layout(loaded) == Layout("agg", pattern="paper")
     assert -100 not in encode_pairs(loaded, ["1"], ["2"])[0]["labels"]
 
 
@@ -347,6 +389,17 @@ class TestErrors:
         with pytest.raises(TokenizerError, match=r"digits \[7\] have no id of their own"):
             number_tokenizer(broken)
 
+    @pytest.mark.parametrize(("lacking", "pattern"), [(",", "extended"), ("e", "extended"), ("$", "accounting")])
+    def test_symbol_without_an_id(self, lacking, pattern):
+        base = copy.deepcopy(base_tokenizer("wordpiece-bert"))
+        spec = base.backend_tokenizer.to_str().replace(f'"{lacking}":', f'"{lacking}x":')
+        poor = PreTrainedTokenizerFast(tokenizer_object=type(base.backend_tokenizer).from_str(spec), unk_token="<unk>")
+        with pytest.raises(TokenizerError, match=re.escape(f"['{lacking}'], which the pattern '{pattern}'")) as caught:
+            number_tokenizer(poor, pattern=pattern)
+        assert 'use pattern="paper"' in str(caught.value)
+        paper = number_tokenizer(poor, pattern="paper")
+        assert len(found_spans(paper, ids_of(paper, "1,250.50"))) == 2
+
     def test_twice(self):
         with pytest.raises(TokenizerError, match="already writes numbers"):
             number_tokenizer(numbered("bytes-gpt2"))
@@ -364,3 +417,44 @@ class TestErrors:
     def test_bad_layout(self):
         with pytest.raises(ConfigError, match="token: .*agg, pause, found 'sum'; position: .*found 'middle'"):
             number_tokenizer(base_tokenizer("bytes-gpt2"), token="sum", position="middle")
+
+
+signs = st.sampled_from([*"\ufdd0\ufdd1\ufdd2\ufdd3\ufdd4\ufdd5\ufdd6\u2ff0\u2ff3", "[F]", "[/F]", "[AGG]", "[PAUSE]"])
+hostile = st.lists(st.one_of(signs, numbers, words, st.sampled_from(["1", " ", ".", "-", ",", "the cat"])), max_size=12)
+
+
+@settings(max_examples=40)
+@given(parts=hostile)
+@pytest.mark.parametrize("options", [{}, {"pattern": "extended"}, {"ignore": r"\b[0-9]{4}\b"}], ids=str)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_nothing_typed_forges_a_marker(family, options, parts):
+    """Whatever stands around it; the text that is one sign alone has a test of its own."""
+    text = "".join(parts)
+    tokenizer = numbered(family, **options)
+    ids, wanted = ids_of(tokenizer, text), expected_digits(tokenizer, text)
+    if len(text) > 1:
+        assert [ids[a:b] for a, b in found_spans(tokenizer, ids)] == [tokens for tokens, _ in wanted]
+        assert sum(i in marker_ids(tokenizer).values() for i in ids) == 3 * len(wanted)
+
+
+@settings(max_examples=20)
+@given(st.lists(st.one_of(mixed, hostile).map("".join), max_size=5))
+@pytest.mark.parametrize("family", FAMILIES)
+def test_any_batch_equals_one_by_one(family, texts):
+    tokenizer = numbered(family)
+    assert tokenizer(texts)["input_ids"] == [tokenizer(text)["input_ids"] for text in texts] if texts else True
+
+
+@settings(max_examples=50)
+@given(parts=mixed)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_decoding_any_text_is_the_bases(family, parts):
+    base, tokenizer = base_tokenizer(family), numbered(family)
+    signs = Signs(**tokenizer.init_kwargs["placevalue"]["signs"])
+    text = re.sub(f"[{signs.reserved}]", signs.exchange, "".join(parts))
+    decoded, wanted = tokenizer.decode(ids_of(tokenizer, text)), base.decode(ids_of(base, text))
+    if family == "wordpiece-bert":
+        if base.unk_token in wanted:
+            return  # the base loses a whole word with an unknown character, digits and all
+        decoded, wanted = decoded.replace(" ", ""), wanted.replace(" ", "")  # it has no space token
+    assert decoded == wanted

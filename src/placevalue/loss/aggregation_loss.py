@@ -26,7 +26,7 @@ from placevalue.loss.cross_entropy import token_likelihoods
 from placevalue.loss.number_targets import CHOICES, OUTSIDE, Numbers, find_numbers, make_variants
 from placevalue.modeling.attach import attached_aggregation, base_model, check_attached, recorded_config
 from placevalue.modeling.hooks import CHECKED_BATCHES, checked_ids, refuse_unwritten
-from placevalue.numbers.aggregation import Aggregation, find_aggregation
+from placevalue.numbers.aggregation import Aggregation, aggregate, find_aggregation
 from placevalue.numbers.spans import Digits, Tokens, constant, place_digits, read_tokens
 from placevalue.tokenizer.encoding import IGNORED
 
@@ -107,6 +107,8 @@ class AggregationLoss:
                 f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} do not match: for an encoder-decoder, "
                 "use DataCollatorForSeq2Seq(tokenizer, model=model), which prepares decoder_input_ids"
             )
+        if not labels.numel():
+            return logits.sum()  # 0: some processes get nothing of a data set's last batch
         shift = 0 if self.model.config.is_encoder_decoder else 1
         targets = torch.nn.functional.pad(labels[:, shift:], (0, shift), value=IGNORED) if shift else labels
         wanted = constant(torch.tensor, (*self.ids.digits, self.ids.point), logits.device)
@@ -161,9 +163,9 @@ class AggregationLoss:
         guess = torch.where(numbers.lines == self.ids.open, numbers.lines, torch.where(written, likeliest, OUTSIDE))
         tokens = vars(read_tokens(guess, self.ids)), vars(replace(numbers.tokens, member=member))
         both = Tokens(**{name: torch.cat([each[name] for each in tokens]) for name in tokens[0]})
-        digits = place_digits(both, self.ids, self.decimals)
+        digits = place_digits(both, self.ids, self.decimals, negatives=self.config.negatives)
         digits = replace(digits, slots=numbers.valid.shape[1])
-        guessed, gold = self.aggregation(digits, basis).chunk(2)
+        guessed, gold = aggregate(self.aggregation, digits, basis).chunk(2)
         gap = (guessed - gold) @ rows if self.linear else guessed - gold
         distance = torch.linalg.vector_norm(gap, dim=-1)
         any_digit = (numbers.members @ digits.mask[: len(guess)].to(numbers.members).unsqueeze(-1)).squeeze(-1) > 0

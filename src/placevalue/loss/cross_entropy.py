@@ -29,7 +29,7 @@ def token_likelihoods(logits: Tensor, labels: Tensor, wanted: Tensor, ignored: i
     """
     flat, shape = logits.reshape(-1, logits.shape[-1]), labels.shape
     losses, log_probs = _TokenLikelihoods.apply(flat, labels.reshape(-1), wanted, ignored)
-    return losses.view(shape), log_probs.view(*shape, -1)
+    return losses.view(shape), log_probs.view(*shape, len(wanted))
 
 
 class _TokenLikelihoods(torch.autograd.Function):

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from placevalue.common.errors import ConfigError
+from placevalue.common.validation import one_of
 from placevalue.numbers.spans import Digits, constant
 
 Aggregation = Callable[[Digits, Tensor], Tensor]
@@ -139,10 +140,15 @@ def find_aggregation(name: str | Aggregation) -> Aggregation:
         return name
     if name not in AGGREGATIONS:
         raise ConfigError(
-            f"the aggregation {name!r} is unknown: expected one of {sorted(AGGREGATIONS)}. To use your own function, "
+            f"the aggregation {name!r} is unknown: expected {one_of(AGGREGATIONS, name)}. To use your own function, "
             f"set placevalue.AGGREGATIONS[{name!r}] first"
         )
     return AGGREGATIONS[name]
+
+
+def aggregate(function: Aggregation, digits: Digits, embeddings: Tensor) -> Tensor:
+    """Every number's vector: what the function makes of its digits, negated if it is below zero."""
+    return digits.turn(function(digits, embeddings))
 
 
 def per_number(function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Aggregation:

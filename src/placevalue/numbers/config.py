@@ -5,12 +5,21 @@ from typing import Any, Literal
 
 from placevalue.common.errors import ConfigError
 from placevalue.common.validation import build, find_faults
-from placevalue.numbers.numerals import check_ignore, pattern_regex
+from placevalue.numbers.ignore import Ignore, check_ignore
+from placevalue.numbers.numerals import DEFAULT_PATTERN, pattern_regex
 
 Token = Literal["agg", "pause"]
 Position = Literal["before", "after"]
 Decimals = Literal["places", "ignore"]
+Negatives = Literal["opposite", "ignore"]
 Markers = Literal["drawn", "mean"]
+
+FORMER: dict[str, Any] = {"pattern": "paper", "negatives": "ignore", "markers": "mean"}
+"""What a setting was where a saved file does not name it: from before it existed or had its present default."""
+
+
+HELD = ("aggregation", "decimals", "negatives")
+"""The settings of what [AGG] holds, which `attach` takes from the tokenizer and notes there."""
 
 
 @dataclass(frozen=True)
@@ -21,18 +30,21 @@ class Layout:
     """The extra token of each number: None, `agg` for [AGG], or `pause` for [PAUSE]."""
     position: Position = "before"
     """Whether the extra token comes `before` or `after` the digits."""
-    pattern: str = "paper"
-    """What counts as a number: `paper`, `extended`, or a regular expression."""
-    ignore: str | None = None
-    """A regular expression for text to leave alone, including its digits (years, identifiers)."""
+    pattern: str = DEFAULT_PATTERN
+    """What counts as a number: `extended`, another name in `PATTERNS`, or a regular expression."""
+    ignore: Ignore | None = None
+    """Text to leave alone, including its digits: a name in `IGNORE_PRESETS`, a regular expression, or several."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.ignore, list):  # from JSON
+            object.__setattr__(self, "ignore", tuple(self.ignore))
         if faults := self._find_faults():
             raise ConfigError("; ".join(faults))
 
     def _find_faults(self) -> list[str]:
         faults = find_faults(type(self), vars(self))
-        for check, regex in ((pattern_regex, self.pattern), (check_ignore, self.ignore)):
+        parts = self.ignore if isinstance(self.ignore, tuple) else (self.ignore,)
+        for check, regex in ((pattern_regex, self.pattern), *((check_ignore, each) for each in parts)):
             try:
                 if isinstance(regex, str):
                     check(regex)
@@ -56,6 +68,8 @@ class NumberConfig(Layout):
     """What [AGG] holds, by its name in `AGGREGATIONS`; None means `weighted`."""
     decimals: Decimals = "places"
     """How digits after the point count: `places` gives them places below 0, `ignore` reads 12.5 as 125."""
+    negatives: Negatives = "opposite"
+    """What [AGG] holds for -5: `opposite` is the negative of the vector of 5, `ignore` the same vector."""
 
     def _find_faults(self) -> list[str]:
         faults = super()._find_faults()
@@ -80,14 +94,16 @@ class NumberIds:
     minus: int = -1
     """-1, and the following two empty, if the pattern never writes them."""
     others: tuple[int, ...] = ()
-    """Characters without a place: thousands separators and plus signs."""
+    """Characters that do not change the value: thousands separators, plus signs, what stands around a number."""
     exponents: tuple[int, ...] = ()
     """The letters that begin an exponent."""
+    bracket: int = -1
+    """The opening bracket that makes a number negative; -1 if the pattern writes none."""
 
     @property
     def symbols(self) -> tuple[int, ...]:
         """Everything but digits that a number may contain."""
-        return (self.point, self.minus, *self.others, *self.exponents)
+        return (self.point, self.minus, *self.others, *self.exponents, self.bracket)
 
 
 @dataclass(frozen=True)
@@ -101,7 +117,8 @@ class AttachedConfig:
     aggregation: str | None
     """What [AGG] holds, by its name in `AGGREGATIONS`; None if the layout has no [AGG]."""
     decimals: Decimals = "places"
-    """See `NumberConfig`."""
+    """See `NumberConfig`, also for the following."""
+    negatives: Negatives = FORMER["negatives"]
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "AttachedConfig":
@@ -111,4 +128,6 @@ class AttachedConfig:
                 f"{'; '.join(faults)}: expected the settings that attach writes into a model's config.json. "
                 "Restore the file, or delete its 'placevalue' entry to attach the model anew"
             )
-        return build(cls, values)
+        layout = {"pattern": FORMER["pattern"]} | values["layout"]
+        config: AttachedConfig = build(cls, values | {"layout": layout})
+        return config

@@ -32,6 +32,8 @@ class Digits:
     mask: Tensor
     """Whether there is a digit."""
     slots: int
+    negative: Tensor | None = None
+    """Whether each digit's number is below zero; None if that does not count, or no number can be."""
 
     def histogram(self, weights: Tensor) -> Tensor:
         """Weights summed by number and digit: `(rows, length)` to `(rows, slots, 10)`."""
@@ -44,6 +46,14 @@ class Digits:
     def fold(self, weights: Tensor, embeddings: Tensor) -> Tensor:
         """The weighted sum of each number's digit embeddings: `(rows, slots, dim)`."""
         return self.histogram(weights.to(embeddings.dtype)) @ embeddings
+
+    def turn(self, vectors: Tensor) -> Tensor:
+        """Each number's vector `(rows, slots, dim)`, negated if the number is below zero."""
+        if self.negative is None:
+            return vectors
+        below = vectors.new_zeros(vectors.shape[:2])
+        below.scatter_add_(1, self.numbers * self.mask, (self.negative & self.mask).to(below))
+        return torch.where(below.unsqueeze(-1) > 0, -vectors, vectors)
 
     def fractions(self, dtype: torch.dtype) -> Tensor:
         """The digits after each digit, as a fraction of its place: 0.29 for the 5 of 529."""
@@ -81,9 +91,9 @@ class Tokens:
         return self.kinds[..., KINDS.index(name)]
 
 
-KINDS = ("digit", "point", "value", "open", "close", "part", "inner", "minus", "exponent", "agg", "extra")
+KINDS = ("digit", "point", "value", "open", "close", "part", "inner", "minus", "exponent", "agg", "extra", "negative")
 """1 or 0 for each token, except for a digit's value. A part is anything between a number's markers, inner also the
-close marker, extra [AGG] or [PAUSE]."""
+close marker, extra [AGG] or [PAUSE], negative a minus or the bracket that stands for one."""
 
 
 @cache
@@ -93,9 +103,8 @@ def _table(ids: NumberIds) -> tuple[tuple[int, ...], tuple[tuple[float, ...], ..
     rows: list[tuple[int, dict[str, int]]]
     rows = [(id_, part | {"digit": 1, "value": value}) for value, id_ in enumerate(ids.digits)]
     for id_ in ids.symbols:
-        rows.append(
-            (id_, part | {"point": id_ == ids.point, "minus": id_ == ids.minus, "exponent": id_ in ids.exponents})
-        )
+        kinds = {"point": id_ == ids.point, "minus": id_ == ids.minus, "exponent": id_ in ids.exponents}
+        rows.append((id_, part | kinds | {"negative": id_ in (ids.minus, ids.bracket)}))
     rows += [(id_, part | {"extra": 1, "agg": id_ == ids.agg}) for id_ in (ids.agg, ids.pause)]
     rows += [(ids.open, {"open": 1}), (ids.close, {"close": 1, "inner": 1})]
     return tuple(id_ for id_, _ in rows), tuple(tuple(float(row.get(k, 0)) for k in KINDS) for _, row in rows)
@@ -113,12 +122,24 @@ def read_tokens(ids: Tensor, number_ids: NumberIds) -> Tokens:
     return Tokens(found, kinds, start, opens.gather(1, start) * inner > 0)
 
 
-def find_digits(ids: Tensor, number_ids: NumberIds, decimals: str = "places", at_agg: bool = False) -> Digits:
+def find_digits(
+    ids: Tensor,
+    number_ids: NumberIds,
+    decimals: str = "places",
+    at_agg: bool = False,
+    negatives: str = "opposite",
+) -> Digits:
     """Every digit of every number in ids `(rows, length)`; see `place_digits`."""
-    return place_digits(read_tokens(ids, number_ids), number_ids, decimals, at_agg)
+    return place_digits(read_tokens(ids, number_ids), number_ids, decimals, at_agg, negatives)
 
 
-def place_digits(tokens: Tokens, number_ids: NumberIds, decimals: str = "places", at_agg: bool = False) -> Digits:
+def place_digits(
+    tokens: Tokens,
+    number_ids: NumberIds,
+    decimals: str = "places",
+    at_agg: bool = False,
+    negatives: str = "opposite",
+) -> Digits:
     """Every digit of the numbers in a batch, with a slot for each position.
 
     Args:
@@ -127,6 +148,7 @@ def place_digits(tokens: Tokens, number_ids: NumberIds, decimals: str = "places"
         decimals: `places` gives digits after the point negative places; `ignore` reads 12.5 as 125.
         at_agg: Use the position of a number's [AGG] as its slot and mask numbers without one; otherwise the slot is
             the position of the open marker.
+        negatives: `opposite` also finds the numbers below zero; -0 is not one of them.
     """
     start, member = tokens.start, tokens.member
 
@@ -151,13 +173,18 @@ def place_digits(tokens: Tokens, number_ids: NumberIds, decimals: str = "places"
     whole = mantissa if decimals == "ignore" else mantissa & (since_start(tokens.kind("point") * member) == 0)
     leading = per_number(whole)
     leading = leading + exponent if number_ids.exponents else leading
-    places = leading - since_start(mantissa)
+    rank = since_start(mantissa)
+    places = leading - rank
+    negative = None
+    if negatives == "opposite" and (number_ids.minus != -1 or number_ids.bracket != -1):
+        before = tokens.kind("negative") * member * (rank == 0)
+        negative = (per_number(before) > 0) & (per_number(values * mantissa) > 0)
     slots = start
     if at_agg:
         here = (tokens.kind("agg") * member).long() * constant(torch.arange, start.shape[1], start.device)
         slots = torch.zeros_like(start).scatter_reduce(1, start, here, "amax").gather(1, start)
         mantissa = mantissa & (slots > 0)
-    return Digits(values, places, leading.clamp(min=1), slots, mantissa, start.shape[1])
+    return Digits(values, places, leading.clamp(min=1), slots, mantissa, start.shape[1], negative)
 
 
 _made: dict[tuple[Any, ...], Tensor] = {}

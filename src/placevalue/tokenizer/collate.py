@@ -28,6 +28,8 @@ class PairCollator:
 
     def __call__(self, examples: Sequence[Example]) -> dict[str, Tensor]:
         """`(batch, length)` for each key."""
+        if not examples:
+            raise ConfigError("the batch is empty: give at least one example")
         batch = {key: self._pad([each[key] for each in examples], fill) for key, fill in self.fills.items()}
         if self.feed is not None:
             batch["decoder_input_ids"] = self.feed(labels=batch["labels"])

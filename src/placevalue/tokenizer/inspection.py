@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import torch
 from transformers import PreTrainedTokenizerBase
 
+from placevalue.common.text import visible
 from placevalue.numbers.aggregation import digit_weights
 from placevalue.numbers.config import Decimals
 from placevalue.numbers.numerals import Numeral, find_numerals
@@ -41,6 +42,8 @@ def inspect_text(
     layout = number_layout(tokenizer)
     found = find_digits(torch.tensor([ids], dtype=torch.long), number_ids(tokenizer), decimals)
     weights = digit_weights(found.places, found.leading, torch.float32)
+    if found.negative is not None:
+        weights = torch.where(found.negative, -weights, weights)
     digits: dict[int, list[tuple[int, int, float]]] = {}
     columns = (each[found.mask].tolist() for each in (found.numbers, found.values, found.places, weights))
     for slot, *digit in zip(*columns, strict=True):
@@ -53,14 +56,15 @@ def render(inspection: Inspection, title: str) -> "RenderableType":
     """Show an inspection in the terminal."""
     from rich.console import Group
     from rich.panel import Panel
+    from rich.text import Text
 
     before, after = len(inspection.base), len(inspection.ours)
     cost = f"{before} tokens before, {after} after"
     if before:
         cost += f": {after / before:.2f} times as many"
-    parts: list[RenderableType] = ["[bold]before[/]", _coloured(inspection.base), "", "[bold]after[/]"]
+    parts: list[RenderableType] = [Text("before", "bold"), _coloured(inspection.base), "", Text("after", "bold")]
     parts += [_coloured(inspection.ours), "", _table(inspection), cost]
-    return Panel(Group(*parts), title=title, title_align="left")
+    return Group(Text(visible(title), no_wrap=True, overflow="ignore"), Panel(Group(*parts)))
 
 
 def _coloured(pieces: list[str]) -> "Text":
@@ -71,7 +75,7 @@ def _coloured(pieces: list[str]) -> "Text":
     for index, piece in enumerate(pieces):
         marker = piece in MARKER_NAMES.values()
         inside = (inside or piece == MARKER_NAMES["open"]) and piece != MARKER_NAMES["close"]
-        line.append(piece, "dim magenta" if marker else "bold green" if inside else _TINTS[index % 2])
+        line.append(visible(piece), "dim magenta" if marker else "bold green" if inside else _TINTS[index % 2])
         line.append(" ")
     return line
 
@@ -81,7 +85,9 @@ def _table(inspection: Inspection) -> "RenderableType":
 
     if not inspection.numbers:
         return "no numbers found\n"
-    table = Table("number", "value", "digit", "place", "weight", box=None, header_style="bold", pad_edge=False)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("number", "value", "digit", "place", "weight"):
+        table.add_column(name, overflow="fold")
     for numeral, digits in inspection.numbers:
         for index, (digit, place, weight) in enumerate(digits):
             first = (numeral.text, f"{numeral.value:,}") if index == 0 else ("", "")

@@ -19,17 +19,14 @@ from typing import Any
 
 from placevalue.common.errors import TokenizerError
 from placevalue.numbers.config import Layout
-from placevalue.numbers.numerals import pattern_regex
+from placevalue.numbers.ignore import PRESET_STARTS, ignore_regex, own_expressions
+from placevalue.numbers.numerals import NOT_AFTER, UNSIGNED, pattern_regex
 
 Json = dict[str, Any]
 
 # Seven characters each: start, guard, exchange, open, close, agg, pause. First Unicode's noncharacters, reserved for
 # internal use, then ideographic description characters, for normalizers that delete those.
 _CANDIDATES = ("\ufdd0\ufdd1\ufdd2\ufdd3\ufdd4\ufdd5\ufdd6", "\u2ff0\u2ff1\u2ff2\u2ff3\u2ff4\u2ff5\u2ff6")
-# Where numerals begin and continue, after close markers are written. Under `paper` every digit is part of a numeral, so
-# a character's neighbours decide, and the search jumps from digit to digit; other patterns need the general forms.
-_PAPER_BEGINS = r"(?<![0-9.])(?=[0-9])|(?<![0-9])(?=\.[0-9])"
-_PAPER_INSIDE = r"[0-9.]\K(?=[0-9])|[0-9]\K(?=\.[0-9])"
 
 
 @dataclass(frozen=True)
@@ -66,6 +63,10 @@ def choose_signs(normalize: Callable[[str], str], vocabulary: Json) -> Signs:
     )
 
 
+_STARTS = PRESET_STARTS + ",eE$"
+"""What numerals of any pattern and presets can begin with, as part of a character class."""
+
+
 def write_numbers(tokenizer_json: str, layout: Layout, signs: Signs) -> str:
     """Return a `tokenizer.json` that writes numbers as digits between markers."""
     spec = json.loads(tokenizer_json)
@@ -100,35 +101,67 @@ def _replace(regex: str, content: str) -> Json:
 
 def _number_steps(layout: Layout, signs: Signs) -> list[Json]:
     """Normalizer steps that replace typed markers, then write ours around each numeral and guards inside."""
-    reserved, start, guard, close = signs.reserved, signs.start, signs.guard, signs.close
-    # The look-behind of `extended` must also refuse a close marker, which now follows the last digit.
-    numeral = f"(?WDSP:{pattern_regex(layout.pattern).replace('(?<![', f'(?<![{close}')})"
-    ignored = f"(?>(?WDSP:{layout.ignore}))" if layout.ignore else None
+    start, guard, close = signs.start, signs.guard, signs.close
     extra = {None: "", "agg": signs.agg, "pause": signs.pause}[layout.token]
     before, after = (extra, "") if layout.position == "before" else ("", extra)
-
-    def gap(until: str, unless: str = "") -> str:
-        """Text up to `until`, in which ignored text is skipped as a whole."""
-        if ignored:
-            return f"(?>(?:{ignored}{unless}|(?!{until})(?m:.))*)"
-        return f"(?>(?:[^-+.0-9{close}]|(?!{until})(?m:.))*)"
-
-    ends = f"\\G{gap(numeral)}{numeral}\\K" if ignored else f"{numeral}\\K"
-    ended = numeral + after + close
-    # Ignored text never ends where a numeral ends, though the marker there may look like a word boundary.
-    begins = f"(?:\\A|{close}){gap(ended, unless=f'(?!{after}{close})')}\\K(?={ended})"
-    inside = f"(?:{guard}|\\G(?!\\A))[^{signs.markers}]\\K(?=[^{signs.markers}])"
-    if layout.pattern == "paper" and not ignored:
-        begins, inside = _PAPER_BEGINS, _PAPER_INSIDE
+    ends, begins, inside = _searches(layout, signs, after + close)
     return [
         # Later steps panic after an insertion at the very start of a text, so start with a character.
         {"type": "Prepend", "prepend": start},
         # Keep a marker that is the whole text, since the added tokens themselves are normalized too.
-        _replace(f"[{reserved}](?<!\\A{start})(?!(?<=\\A{start}[{signs.markers}])\\z)", signs.exchange),
+        _replace(f"[{signs.reserved}](?<!\\A{start})(?!(?<=\\A{start}[{signs.markers}])\\z)", signs.exchange),
         _replace(ends, after + close),
         _replace(begins, signs.open + before + guard),
         _replace(inside, guard),
     ]
+
+
+def _searches(layout: Layout, signs: Signs, closing: str) -> tuple[str, str, str]:
+    """Where numerals end and, once what is `closing` stands there, where they begin and continue."""
+    guard, close = signs.guard, signs.close
+    ignored = ignore_regex(layout.ignore, refused=close)
+    if layout.pattern in UNSIGNED and ignored is None:
+        return f"(?WDSP:{UNSIGNED[layout.pattern]})\\K", *_by_neighbours(layout.pattern, signs)
+    # Look-around also refuses a close marker, which stands after the last character of a numeral.
+    numeral = f"(?WDSP:{pattern_regex(layout.pattern).replace('(?<![', f'(?<![{close}')})"
+    # Other text is passed over quickly, unless a regular expression of one's own may begin with any character.
+    other = "" if own_expressions(layout.ignore) else f"[^{_STARTS}{close}]+|"
+
+    def gap(until: str, unless: str = "") -> str:
+        """Text up to `until`, in which ignored text is skipped as a whole."""
+        skipped = f"(?>(?WDSP:{ignored}){unless})|" if ignored else ""
+        return f"(?>(?:{other}{skipped}(?!{until})(?m:.))*)"
+
+    ended = numeral + closing
+    # Ignored text never ends where a numeral ends, though the marker there may look like a word boundary.
+    begins = f"(?:\\A|{close}){gap(ended, unless=f'(?!{closing})')}\\K(?={ended})"
+    inside = f"(?:{guard}|\\G(?!\\A))[^{signs.markers}]\\K(?=[^{signs.markers}])"
+    return f"\\G{gap(numeral)}{numeral}\\K" if ignored else f"{numeral}\\K", begins, inside
+
+
+def _by_neighbours(pattern: str, signs: Signs) -> tuple[str, str]:
+    """Where the numerals of an `UNSIGNED` pattern begin and continue, by the characters beside each place.
+
+    Every digit of a text is in a numeral, and what follows a digit without a close marker between is in the same one.
+    So nothing is matched twice, and the search jumps from digit to digit.
+    """
+    if pattern == "paper":
+        return r"(?<![0-9.])(?=[0-9])|(?<![0-9])(?=\.[0-9])", r"[0-9.]\K(?=[0-9])|[0-9]\K(?=\.[0-9])"
+    bare = "." if pattern == "extended" else ""  # what a numeral can begin with beside a digit
+    no_sign = NOT_AFTER + signs.close
+    unsigned = f"(?<![0-9][eE][-+])(?<![^{no_sign}][-+])"
+    begins = [
+        f"(?<![0-9{bare}])(?=[0-9])(?<![0-9][.,eE]){unsigned}",
+        f"(?=[-+]{bare and '[.]?'}[0-9])(?<![{no_sign}])",
+        f"(?<![0-9])(?=[.][0-9]){unsigned}" if bare else "",
+    ]
+    inside = [
+        r"[0-9]\K(?=[0-9.,eE])",
+        r"[,eE](?<=[0-9].)\K",
+        rf"[-+](?<={signs.guard}.|[0-9][eE].)\K",
+        r"[.]\K(?=[0-9])" if bare else r"[.](?<=[0-9].)\K",
+    ]
+    return "|".join(filter(None, begins)), "|".join(inside)
 
 
 def _take_prefix(normalizers: list[Json], pre_tokenizers: list[Json], signs: Signs) -> list[Json]:

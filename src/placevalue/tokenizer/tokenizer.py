@@ -14,8 +14,9 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from placevalue.common.errors import ConfigError, TokenizerError
 from placevalue.common.hub import load_tokenizer
 from placevalue.numbers.aggregation import find_aggregation
-from placevalue.numbers.config import Layout, NumberConfig, NumberIds, Position, Token
-from placevalue.numbers.numerals import find_numerals
+from placevalue.numbers.config import FORMER, HELD, Layout, NumberConfig, NumberIds, Position, Token
+from placevalue.numbers.ignore import Ignore
+from placevalue.numbers.numerals import find_numerals, pattern_symbols
 from placevalue.numbers.spans import find_digits
 from placevalue.tokenizer.surgery import Signs, choose_signs, write_numbers
 
@@ -26,6 +27,9 @@ MARKER_NAMES = {"open": "[F]", "close": "[/F]", "agg": "[AGG]", "pause": "[PAUSE
 _PLAIN = " The cat (it's ours)  sat, then ran.\nNaïve café! ½ x² Ⅳ ٣ [F] [AGG] [/F] é ..."
 # Text with every kind of number and boundary, to recognise a changed pipeline.
 _PROBE = "In 1999, room12b had -3.50 of 1,000 (7%). Naïve ½ [F] ends in .5"
+# AutoTokenizer rebuilds the tokenizers of some model types from their vocabulary. For these types it leaves alone, and
+# ignores, what claims code of its own; with trust_remote_code=True it looks for a file of this name, and says so.
+CODE_MAP = {"AutoTokenizer": [None, "leave out trust_remote_code=True, since this tokenizer has no code.none"]}
 _KEPT = ("padding_side", "truncation_side", "model_max_length", "clean_up_tokenization_spaces", "chat_template",
          "model_input_names", "split_special_tokens", "name_or_path")  # fmt: skip
 
@@ -35,7 +39,7 @@ def number_tokenizer(
     config: NumberConfig | Token | None = None,
     position: Position | None = None,
     pattern: str | None = None,
-    ignore: str | None = None,
+    ignore: Ignore | None = None,
     *,
     token: Token | None = None,
 ) -> PreTrainedTokenizerFast:
@@ -71,7 +75,7 @@ def number_tokenizer(
     changed = Tokenizer.from_str(write_numbers(backend.to_str(), config, signs))
     changed.add_tokens([AddedToken(sign, normalized=True, special=False) for sign in signs.markers])
     layout = asdict(config)
-    for_attach = {name: layout.pop(name) for name in ("aggregation", "decimals")}
+    for_attach = {name: layout.pop(name) for name in HELD}
     settings = {"layout": layout, "signs": asdict(signs), "attach": for_attach}
     result = PreTrainedTokenizerFast(tokenizer_object=changed, **_kept(tokenizer), **{SETTINGS: settings})
     _verify(tokenizer, result)
@@ -109,7 +113,7 @@ def is_number_tokenizer(tokenizer: PreTrainedTokenizerBase) -> bool:
 
 def number_layout(tokenizer: PreTrainedTokenizerBase) -> Layout:
     """The layout a tokenizer was made with."""
-    return Layout(**_settings(tokenizer)["layout"])
+    return Layout(**{"pattern": FORMER["pattern"]} | _settings(tokenizer)["layout"])
 
 
 def marker_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
@@ -138,23 +142,38 @@ def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
             f"the digits {missing} have no id of their own in this {type(model).__name__} vocabulary: expected a "
             "token for each of 0 to 9. Choose another base"
         )
-    markers: dict[str, Any] = dict(marker_ids(tokenizer))
     pattern = number_layout(tokenizer).pattern
-    missing_symbols = [c for c in ("." if pattern == "paper" else ".,+-e") if single(c) == -1]
-    if missing_symbols:
+    symbols = pattern_symbols(pattern)
+    needed = symbols.point + symbols.minus + symbols.others + symbols.bracket + symbols.exponents[:1]
+    if lacking := [character for character in needed if single(character) == -1]:
+        other = 'use pattern="paper", which needs digits and a point alone' if pattern != "paper" else ""
         raise TokenizerError(
-            f"the characters {missing_symbols}, which the pattern {pattern!r} can write, have no id of their own in "
-            f"this {type(model).__name__} vocabulary: choose another pattern or another base"
+            f"the characters {lacking}, which the pattern {pattern!r} can write, have no id of their own in this "
+            f"{type(model).__name__} vocabulary: {other or 'choose another base'}"
         )
-    if pattern == "paper":
-        return NumberIds(**markers, digits=digits, point=single("."))
-    point, comma, plus, minus, small, large = map(single, ".,+-eE")
-    return NumberIds(**markers, digits=digits, point=point, minus=minus, others=(comma, plus), exponents=(small, large))
+    return NumberIds(
+        **marker_ids(tokenizer),
+        digits=digits,
+        point=single(symbols.point),
+        minus=single(symbols.minus) if symbols.minus else -1,
+        others=tuple(map(single, symbols.others)),
+        exponents=tuple(map(single, symbols.exponents)),
+        bracket=single(symbols.bracket) if symbols.bracket else -1,
+    )
 
 
 def probe_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
     """A fixed text as the tokenizer encoded it when it was made."""
     return tuple(_settings(tokenizer)["probe"])
+
+
+def is_rebuilt(model_type: str) -> bool:
+    """Whether `AutoTokenizer` rebuilds the tokenizers of a model type, whatever class their folder names."""
+    from transformers.models.auto import tokenization_auto as auto
+
+    mistrusted = getattr(auto, "MODELS_WITH_INCORRECT_HUB_TOKENIZER_CLASS", ())
+    own = auto.TOKENIZER_MAPPING_NAMES.get(model_type) or "TokenizersBackend"
+    return model_type in mistrusted and own != "TokenizersBackend"
 
 
 def check_unchanged(tokenizer: PreTrainedTokenizerBase) -> None:
@@ -163,9 +182,9 @@ def check_unchanged(tokenizer: PreTrainedTokenizerBase) -> None:
     if made != now:
         raise TokenizerError(
             f"this {type(tokenizer).__name__} is not what was saved: it writes {_PROBE!r} as "
-            f"{tokenizer.convert_ids_to_tokens(now)}, expected {tokenizer.convert_ids_to_tokens(made)}. AutoTokenizer "
-            "rebuilds some families (such as Qwen 2) and drops their pipeline: load it with "
-            "placevalue.from_pretrained or placevalue.load_number_tokenizer"
+            f"{tokenizer.convert_ids_to_tokens(now)}, expected {tokenizer.convert_ids_to_tokens(made)}. Classes of one "
+            "family, such as Qwen2Tokenizer, drop its pipeline, as may AutoTokenizer in folders of placevalue 0.1.0: "
+            "load it with placevalue.from_pretrained or placevalue.load_number_tokenizer"
         )
 
 
