@@ -40,6 +40,33 @@ def prepared(name, aggregation="weighted", token="agg", position="before", marke
     return model, tokenizer
 
 
+@pytest.mark.parametrize("aggregation", [*pv.AGGREGATIONS, "mine"])
+def test_the_agg_of_a_number_below_zero_is_the_opposite(aggregation, monkeypatch):
+    mine = pv.per_number(lambda values, places, embeddings: embeddings[values[0]])
+    monkeypatch.setitem(pv.AGGREGATIONS, "mine", mine)
+    model, tokenizer = prepared("t5", aggregation)
+    rows = []
+    for text in ("5.25", "-5.25", "+5.25", "-0", "0"):
+        ids, _ = encode(tokenizer, [f"the {text} cats"])
+        rows.append(embedded(model, ids)[ids == number_ids(tokenizer).agg][0])
+    five, minus, plus, minus_zero, zero = rows
+    assert torch.equal(minus, -five) and torch.equal(plus, five) and torch.equal(minus_zero, zero) and five.any()
+
+
+def test_a_model_from_before_signs_counted_keeps_reading_as_it_was_trained(tmp_path):
+    model, tokenizer = prepared("t5")
+    pv.save_pretrained(model, tokenizer, tmp_path)
+    file = tmp_path / "config.json"
+    config = json.loads(file.read_text())
+    assert config[SETTINGS].pop("negatives") == "opposite"
+    config[SETTINGS]["ids"].pop("bracket")
+    file.write_text(json.dumps(config))
+    old, tokenizer = pv.from_pretrained(tmp_path)
+    ids, _ = encode(tokenizer, ["5 -5"])
+    vectors = embedded(old, ids)[ids == number_ids(tokenizer).agg]
+    assert torch.equal(vectors[0], vectors[1]) and recorded_config(old).negatives == "ignore"
+
+
 def reading_embedding(model):
     """The embedding module that reads the input ids."""
     reader = model.get_encoder() if model.config.is_encoder_decoder else model
@@ -362,22 +389,24 @@ def test_layouts_without_agg_only_grow(token):
 
 def test_settings_come_from_the_checkpoint_then_the_tokenizer_then_the_defaults(tmp_path):
     model, base = build("t5")
-    config = pv.NumberConfig(token="agg", aggregation="interpolated", decimals="ignore")
+    config = pv.NumberConfig(token="agg", aggregation="interpolated", decimals="ignore", negatives="ignore")
     pv.number_tokenizer(base, config).save_pretrained(tmp_path)
     for tokenizer in (pv.number_tokenizer(base, config), pv.load_number_tokenizer(tmp_path)):
         pv.attach(model, tokenizer)
         recorded = recorded_config(model)
-        assert (recorded.aggregation, recorded.decimals) == ("interpolated", "ignore")
+        assert (recorded.aggregation, recorded.decimals, recorded.negatives) == ("interpolated", "ignore", "ignore")
         pv.detach(model)
-    pv.attach(model, tokenizer, aggregation="sum", decimals="places")
+    pv.attach(model, tokenizer, aggregation="sum", decimals="places", negatives="opposite")
     recorded = getattr(model.config, SETTINGS)
-    assert (recorded["aggregation"], recorded["decimals"]) == ("sum", "places"), "arguments come first"
+    held = (recorded["aggregation"], recorded["decimals"], recorded["negatives"])
+    assert held == ("sum", "places", "opposite"), "arguments come first"
     pv.detach(model)
     setattr(model.config, SETTINGS, recorded)  # as a checkpoint has it
     pv.attach(model, tokenizer)
     assert asdict(recorded_config(model)) == recorded
     plain = pv.attach(build("t5")[0], pv.number_tokenizer(base, pv.NumberConfig("agg")))
-    assert (recorded_config(plain).aggregation, recorded_config(plain).decimals) == ("weighted", "places")
+    found = recorded_config(plain)
+    assert (found.aggregation, found.decimals, found.negatives) == ("weighted", "places", "opposite")
 
 
 def test_models_that_are_only_an_encoder_fold_too():

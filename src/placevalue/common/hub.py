@@ -14,13 +14,14 @@ import ssl
 import threading
 import urllib.error
 import urllib.request
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placevalue.common.errors import ModelError
-from placevalue.common.files import file_hash
+from placevalue.common.errors import ConfigError, ModelError
+from placevalue.common.files import known_hash
 from placevalue.common.registry import PRETRAINED
+from placevalue.common.seal import is_sealed, own_fusions
+from placevalue.common.validation import one_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -30,6 +31,7 @@ TINY = "placevalue-tiny"  # the model inside the package; docs/tiny.md is its ca
 HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[\w.-]+)?", re.ASCII)
 WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
 HASHED = (*WEIGHTS, "adapter_*", "tokenizer.json")
+CARD = "README.md"
 HUB_SECONDS = 4.0  # how long to wait for the hub; its own client retries for half a minute
 
 
@@ -66,7 +68,7 @@ def resolve_model(name_or_path: str | os.PathLike[str]) -> str:
     if not HUB_NAME.fullmatch(name):
         raise ModelError(
             f"{name!r} is not an existing folder and cannot be a hub name: give a local folder, "
-            f"a hub name such as 'owner/model', or one of {', '.join([TINY, *sorted(PRETRAINED)])}"
+            f"a hub name such as 'owner/model', or {one_of([TINY, *sorted(PRETRAINED)], name)}"
         )
     return name
 
@@ -85,21 +87,36 @@ def load_config(name_or_path: str | os.PathLike[str]) -> PreTrainedConfig:
     return _load(AutoConfig, *_locate(name_or_path))
 
 
-def load_model(name_or_path: str | os.PathLike[str], auto_class: Any = None, **options: Any) -> PreTrainedModel:
+def load_model(
+    name_or_path: str | os.PathLike[str], auto_class: Any = None, *, sealed: bool = False, **options: Any
+) -> PreTrainedModel:
     """Load the model of anything that `resolve_model` takes.
 
     By default `auto_class` is the architecture that the config names, else `AutoModel`. Options such as `dtype` and
-    `device_map` go to its `from_pretrained`.
+    `device_map` go to its `from_pretrained`. `sealed` also opens models that answer wrongly until they are attached.
     """
     import transformers
 
     source, keywords = _locate(name_or_path)
+    config = _load(transformers.AutoConfig, source, keywords)
+    if not sealed:
+        refuse_sealed(source, config)
+    elif is_sealed(config):
+        options = {"fusion_config": own_fusions(config)} | options
     if auto_class is None:
-        named = (_load(transformers.AutoConfig, source, keywords).architectures or [""])[0]
-        auto_class = getattr(transformers, named, None)
+        auto_class = getattr(transformers, (config.architectures or [""])[0], None)
         if not (isinstance(auto_class, type) and issubclass(auto_class, transformers.PreTrainedModel)):
             auto_class = transformers.AutoModel
     return _load(auto_class, source, keywords | options)
+
+
+def refuse_sealed(name: str, config: PreTrainedConfig) -> None:
+    """Raise an error if a model would answer wrongly until it is attached."""
+    if is_sealed(config):
+        raise ModelError(
+            f"{name!r} holds a model that reads numbers through [AGG], expected a plain one: give the model it "
+            "was trained from, or load it with placevalue.from_pretrained"
+        )
 
 
 def _locate(name_or_path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
@@ -111,11 +128,9 @@ def _locate(name_or_path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
 
 def _load(auto_class: Any, source: str, keywords: dict[str, Any]) -> Any:
     """Call `from_pretrained`, never running code from the source, and explain why it failed."""
-    from safetensors import SafetensorError
-
     try:
         return auto_class.from_pretrained(source, trust_remote_code=False, **keywords)
-    except (OSError, ValueError, SafetensorError) as error:
+    except Exception as error:  # a damaged file makes transformers fail in many ways
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if Path(source).is_dir():
             raise ModelError(
@@ -125,8 +140,7 @@ def _load(auto_class: Any, source: str, keywords: dict[str, Any]) -> Any:
         hub = "cannot be reached, nor is it in its cache" if keywords else f"did not provide it: {reason}"
         raise ModelError(
             f"cannot load {source!r}: no folder of this name exists, and the model hub {hub}. "
-            "Give a local folder, or run `placevalue fetch NAME` with NAME one of "
-            f"{', '.join(sorted(PRETRAINED))}."
+            f"Give a local folder, or run `placevalue fetch NAME` with NAME {one_of(sorted(PRETRAINED), source)}."
         ) from error
 
 
@@ -162,7 +176,7 @@ def is_encoder_decoder(name_or_path: str) -> bool | None:
     try:
         config = AutoConfig.from_pretrained(name_or_path, local_files_only=True, trust_remote_code=False)
         return bool(config.is_encoder_decoder)
-    except (OSError, ValueError):
+    except Exception:  # as in `_load`
         return None
 
 
@@ -171,14 +185,21 @@ def weights_hash(source: str | os.PathLike[str]) -> str | None:
     files = sorted({file for pattern in HASHED for file in Path(source).glob(pattern)})
     if not files:
         return None
-    listed = (f"{_hashed(file, file.stat().st_mtime_ns, file.stat().st_size)}  {file.name}\n" for file in files)
+    listed = (f"{known_hash(file)}  {file.name}\n" for file in files)
     return hashlib.sha256("".join(listed).encode()).hexdigest()
 
 
-@cache
-def _hashed(file: Path, _changed: int, _size: int) -> str:
-    """A file's hash, cached until the file changes: weights are large, and an experiment asks for them often."""
-    return file_hash(file)
+def check_device(device: str) -> None:
+    """Refuse a device that torch does not know, or that this machine does not have."""
+    import torch
+
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ConfigError(f"device={device!r} cannot be used: {reason}. Give one that is there, such as cpu") from None
+    if torch.device(device).type == "meta":
+        raise ConfigError(f"device={device!r} computes nothing: give one that does, such as cpu")
 
 
 def device_name(device: str) -> str:

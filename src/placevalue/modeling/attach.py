@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from placevalue.common.errors import AttachError, ConfigError
-from placevalue.modeling.hooks import HOOKS, Fold, Guard, Keep, hang
+from placevalue.common.seal import seal_config, unseal_adapter, unseal_config
+from placevalue.modeling.hooks import HOOKS, Fold, Guard, Keep, Seal, hang
 from placevalue.modeling.peft_support import (
     copy_rows_to_adapters,
     is_adapter,
@@ -23,8 +24,16 @@ from placevalue.modeling.peft_support import (
     weights,
 )
 from placevalue.numbers.aggregation import AGGREGATIONS, Aggregation, find_aggregation
-from placevalue.numbers.config import AttachedConfig, Decimals, Markers, NumberConfig
-from placevalue.tokenizer.tokenizer import SETTINGS, check_unchanged, number_ids, number_layout, probe_ids
+from placevalue.numbers.config import FORMER, HELD, AttachedConfig, Decimals, Markers, Negatives, NumberConfig
+from placevalue.tokenizer.tokenizer import (
+    CODE_MAP,
+    SETTINGS,
+    check_unchanged,
+    is_rebuilt,
+    number_ids,
+    number_layout,
+    probe_ids,
+)
 
 logger = logging.getLogger(__name__)
 _STATE = "_placevalue"  # the attribute of an attached model
@@ -46,9 +55,11 @@ class _Attachment:
     aggregation: str | Aggregation | None
     """What [AGG] holds."""
     tokenizer: dict[str, Any]
-    """The tokenizer's own settings; a copy of the model has a copy of them."""
+    """What the tokenizer is saved with; a copy of the model has a copy of it."""
+    rebuilt: bool
+    """Whether `AutoTokenizer` rebuilds the tokenizers of this model type."""
     noted: dict[str, Any]
-    """What `attach` wrote there, for `encode_pairs` and for folders without a model's config."""
+    """What `attach` wrote into its settings, for `encode_pairs` and for folders without a model's config."""
     replaced: dict[str, Any] = field(default_factory=dict)
     """What `attach` replaced there."""
     rows: list[tuple[list[int], Tensor]] = field(default_factory=list)
@@ -56,18 +67,24 @@ class _Attachment:
 
     def note(self) -> None:
         """Tell the tokenizer which model it is attached to."""
-        kind = self.tokenizer.get("encoder_decoder")
+        settings = self.tokenizer[SETTINGS]
+        kind = settings.get("encoder_decoder")
         if kind is not None and kind != self.noted["encoder_decoder"]:
             logger.warning("the tokenizer was attached to another kind of model: encode_pairs now encodes for this one")
-        self.replaced = {name: self.tokenizer[name] for name in self.noted if name in self.tokenizer}
-        self.tokenizer |= self.noted
+        self.replaced = {name: settings[name] for name in self.noted if name in settings}
+        settings |= self.noted
+        self.tokenizer.pop("auto_map", None)
+        if self.rebuilt:
+            self.tokenizer["auto_map"] = CODE_MAP
 
     def forget(self) -> None:
         """Undo `note`, unless another model was attached since."""
-        if self.noted.items() <= self.tokenizer.items():
+        settings = self.tokenizer[SETTINGS]
+        if self.noted.items() <= settings.items():
             for name in self.noted:
-                del self.tokenizer[name]
-            self.tokenizer |= self.replaced
+                del settings[name]
+            settings |= self.replaced
+            self.tokenizer.pop("auto_map", None)
 
 
 def attach(
@@ -76,6 +93,7 @@ def attach(
     aggregation: str | Aggregation | None = None,
     decimals: Decimals | None = None,
     markers: Markers = "drawn",
+    negatives: Negatives | None = None,
 ) -> nn.Module:
     """Prepare a model for a number tokenizer, in place; `detach` undoes it.
 
@@ -91,6 +109,7 @@ def attach(
         decimals: `places` or `ignore`; None is found likewise, else `places`.
         markers: How the markers' rows start: `drawn` from the distribution of the embeddings, or near their `mean`,
             from where models with large embeddings, such as T5, learn slowly. [PAUSE] is always drawn, as in the paper.
+        negatives: `opposite` or `ignore`; None is found as for `decimals`, else `opposite`.
 
     Returns:
         The model.
@@ -109,7 +128,7 @@ def attach(
     if markers not in _SPREAD:
         raise ConfigError(f"markers={markers!r}: expected one of {', '.join(_SPREAD)}")
     recorded = recorded_config(base)
-    config = _configured(tokenizer, recorded, aggregation, decimals)
+    config = _configured(tokenizer, recorded, aggregation, decimals, negatives)
     refuse_adapter_faults(base)
     vocabulary = _vocabulary(base)
     with separate_head(base):
@@ -120,13 +139,16 @@ def attach(
         grown=_vocabulary(base),
         setting=getattr(base.config, SETTINGS, None),
         aggregation=aggregation,
-        tokenizer=tokenizer.init_kwargs[SETTINGS],
-        noted={"encoder_decoder": two_part, "aggregation": config.aggregation, "decimals": config.decimals},
+        tokenizer=tokenizer.init_kwargs,
+        rebuilt=is_rebuilt(base.config.model_type),
+        noted={"encoder_decoder": two_part} | {name: getattr(config, name) for name in HELD},
     )
     if recorded is None:
         _set_rows(base, config, state, _SPREAD[markers])
     base.register_forward_pre_hook(Guard(config), with_kwargs=True)
+    base.register_state_dict_pre_hook(Seal(config))
     if aggregation is not None:
+        seal_config(base.config)
         fold = Fold(config, aggregation)
         for owner, name in readers(base):
             owner.register_forward_pre_hook(Keep(name, fold))
@@ -153,12 +175,15 @@ def detach(model: nn.Module) -> nn.Module:
             "an adapter wraps the embedding whose added rows must be removed: call merge_and_unload() or unload() first"
         )
     for module in model.modules():
-        for hooks in (module._forward_hooks, module._forward_pre_hooks):
+        for hooks in (module._forward_hooks, module._forward_pre_hooks, module._state_dict_pre_hooks):
             for key in [key for key, hook in hooks.items() if isinstance(hook, HOOKS)]:
                 del hooks[key]
                 module._forward_hooks_with_kwargs.pop(key, None)
                 module._forward_pre_hooks_with_kwargs.pop(key, None)
     delattr(base, _STATE)
+    unseal_config(base.config)
+    for adapter in getattr(base, "peft_config", {}).values():
+        unseal_adapter(adapter)
     state.forget()
     _write_rows(base, state.rows)
     if shrinks:
@@ -237,6 +262,7 @@ def _configured(
     recorded: AttachedConfig | None,
     aggregation: str | Aggregation | None,
     decimals: Decimals | None,
+    negatives: Negatives | None,
 ) -> AttachedConfig:
     """The settings for a model: the arguments, its own config, the tokenizer's or the defaults, in this order."""
     layout, ids = number_layout(tokenizer), number_ids(tokenizer)
@@ -250,10 +276,15 @@ def _configured(
     if aggregation is None:
         aggregation = known.get("aggregation") or ("weighted" if layout.token == "agg" else None)
     name = _name_of(aggregation) if callable(aggregation) else aggregation
-    config = NumberConfig(**asdict(layout), aggregation=name, decimals=decimals or known.get("decimals", "places"))
+    config = NumberConfig(
+        **asdict(layout),
+        aggregation=name,
+        decimals=decimals or known.get("decimals", "places"),
+        negatives=negatives or known.get("negatives", FORMER["negatives"]),
+    )
     if isinstance(aggregation, str):
         find_aggregation(aggregation)
-    return AttachedConfig(layout, ids, probe_ids(tokenizer), config.aggregation, config.decimals)
+    return AttachedConfig(layout, ids, probe_ids(tokenizer), config.aggregation, config.decimals, config.negatives)
 
 
 def _name_of(function: Aggregation) -> str:

@@ -1,10 +1,9 @@
 """Save and load an attached model with its tokenizer, from folders that Trainer, PEFT or this module wrote.
 
-The settings are in the model's `config.json`, so plain `AutoModel` loads every folder too; `from_pretrained` here also
-attaches the model and checks that the tokenizer is the one it was trained with.
+The settings are in the model's `config.json`. `from_pretrained` attaches the model as they say and checks that the
+tokenizer is the one it was trained with. Other loaders refuse a folder that would answer wrongly without this.
 """
 
-import json
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,22 @@ from torch import nn
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from placevalue.common.errors import CheckpointError
-from placevalue.common.hub import load_model, load_tokenizer
+from placevalue.common.hub import CARD, load_model, load_tokenizer
+from placevalue.common.ownership import may_rewrite
+from placevalue.common.seal import ADAPTER_CONFIG, read_adapter
 from placevalue.modeling.attach import attach, base_model, check_attached, recorded_config
+from placevalue.modeling.card import write_card
+from placevalue.modeling.hooks import seal_adapters
 from placevalue.numbers.aggregation import Aggregation
+from placevalue.numbers.config import FORMER
 from placevalue.tokenizer.tokenizer import SETTINGS, check_unchanged, is_number_tokenizer, number_layout
 
 
 def save_pretrained(model: nn.Module, tokenizer: PreTrainedTokenizerBase, folder: str | PathLike[str]) -> None:
-    """Save an attached model and its tokenizer into a folder that `from_pretrained` and plain `AutoModel` load.
+    """Save an attached model, its tokenizer and a model card into a folder that `from_pretrained` loads.
+
+    A layout without [AGG] makes an ordinary folder, which `AutoModel` and `AutoTokenizer` load too. A model card that
+    somebody else wrote or edited stays as it is.
 
     Example:
         >>> save_pretrained(model, tokenizer, "out")  # doctest: +SKIP
@@ -29,9 +36,16 @@ def save_pretrained(model: nn.Module, tokenizer: PreTrainedTokenizerBase, folder
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise CheckpointError(f"{folder} is a file, expected a folder: choose another name")
-    saver: Any = model if hasattr(model, "save_pretrained") else base_model(model)
+    base = base_model(model)
+    config = recorded_config(base)
+    assert config is not None
+    seal_adapters(model, base, config)  # its hook does not find prompts, which are not inside the base model
+    saver: Any = model if hasattr(model, "save_pretrained") else base
+    ours = may_rewrite(folder / CARD)  # PEFT writes a card too
     saver.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    if ours:
+        write_card(folder, model)
 
 
 def from_pretrained(
@@ -53,9 +67,9 @@ def from_pretrained(
     """
     place = Path(folder)
     tokenizer = load_number_tokenizer(folder) if tokenizer is None else tokenizer
-    if (place / "adapter_config.json").is_file():
+    if (place / ADAPTER_CONFIG).is_file():
         return _load_adapter(place, tokenizer, aggregation, **kwargs), tokenizer
-    model = load_model(str(folder), **kwargs)
+    model = load_model(str(folder), sealed=True, **kwargs)
     if recorded_config(model) is None:
         raise CheckpointError(
             f"{folder} holds a {type(model).__name__} that was never attached to its tokenizer, which writes "
@@ -65,7 +79,7 @@ def from_pretrained(
 
 
 def load_number_tokenizer(folder: str | PathLike[str]) -> PreTrainedTokenizerBase:
-    """Load a number tokenizer with its pipeline, which `AutoTokenizer` drops for some families, such as Qwen 2."""
+    """Load a number tokenizer, and check that it encodes as it did when it was made."""
     if Path(folder).is_dir() and not (Path(folder) / "tokenizer.json").is_file():
         if list(Path(folder).glob("checkpoint-*")):
             raise CheckpointError(f"{folder} holds several checkpoints: choose one, such as {folder}/checkpoint-N")
@@ -87,17 +101,19 @@ def _load_adapter(
     folder: Path, tokenizer: PreTrainedTokenizerBase, aggregation: Aggregation | None, **kwargs: Any
 ) -> Any:
     """Load a PEFT adapter on its base model, attached as it was when the adapter was trained."""
-    from peft import PeftModel
+    from peft import PeftConfig, PeftModel
 
-    base_name = json.loads((folder / "adapter_config.json").read_text()).get("base_model_name_or_path")
+    values, _ = read_adapter(folder)
+    base_name = values.get("base_model_name_or_path")
     if not base_name:
-        raise CheckpointError(f"{folder}/adapter_config.json does not name its base model: set base_model_name_or_path")
+        raise CheckpointError(f"{folder}/{ADAPTER_CONFIG} does not name its base model: set base_model_name_or_path")
     noted = tokenizer.init_kwargs[SETTINGS]
     if "aggregation" not in noted:
         raise CheckpointError(
             f"the adapter in {folder} was trained on a model that was never attached: "
             "call attach(model, tokenizer) before training"
         )
-    model = load_model(base_name, **kwargs)
-    attach(model, tokenizer, aggregation or noted["aggregation"], noted["decimals"])
-    return PeftModel.from_pretrained(model, folder)
+    model = load_model(base_name, sealed=True, **kwargs)
+    negatives = noted.get("negatives", FORMER["negatives"])
+    attach(model, tokenizer, aggregation or noted["aggregation"], noted["decimals"], negatives=negatives)
+    return PeftModel.from_pretrained(model, folder, config=PeftConfig.from_peft_type(**values))

@@ -1,8 +1,8 @@
 """The hooks that `attach` registers: what happens in a forward pass of an attached model.
 
 `Extend` embeds the ten digits along with the ids, `Fold` replaces each [AGG]'s embedding by its number's aggregate,
-`Keep` registers both on a module that replaces the embedding, and `Guard` refuses batches and
-adapters that would silently train nothing, or the wrong thing.
+`Keep` registers both on a module that replaces the embedding, `Guard` refuses batches and
+adapters that would silently train nothing, or the wrong thing, and `Seal` marks adapters that are about to be saved.
 """
 
 from typing import Any
@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from placevalue.common.errors import AttachError
-from placevalue.modeling.peft_support import refuse_adapter_faults
-from placevalue.numbers.aggregation import Aggregation, find_aggregation
+from placevalue.common.seal import seal_adapter
+from placevalue.modeling.peft_support import carries_rows, refuse_adapter_faults
+from placevalue.numbers.aggregation import Aggregation, aggregate, find_aggregation
 from placevalue.numbers.config import AttachedConfig
 from placevalue.numbers.spans import constant, find_digits
 from placevalue.tokenizer.encoding import IGNORED
@@ -67,8 +68,8 @@ class Fold:
         rows, ids, output = output[-spare:].flatten(0, 1)[:10], ids[:-spare], output[:-spare]
         exact = rows if rows.dtype == torch.float64 else rows.float()
         with torch.autocast(output.device.type, enabled=False):
-            digits = find_digits(ids, self.config.ids, self.config.decimals, at_agg=True)
-            aggregates = find_aggregation(self.aggregation)(digits, exact)
+            digits = find_digits(ids, self.config.ids, self.config.decimals, True, self.config.negatives)
+            aggregates = aggregate(find_aggregation(self.aggregation), digits, exact)
         slots = torch.where(digits.mask, digits.numbers, 0)
         found = torch.zeros_like(slots).scatter_add(1, slots, digits.mask.long()) > 0
         here = (ids == self.config.ids.agg) & found
@@ -151,5 +152,24 @@ def checked_ids(model: Any) -> Tensor | None:
     return next((hook.ids for hook in model._forward_pre_hooks.values() if isinstance(hook, Guard)), None)
 
 
-HOOKS = Extend | Fold | Keep | Guard
+def seal_adapters(owner: Any, model: Any, config: AttachedConfig) -> None:
+    """Seal the adapters of an owner, if they would answer wrongly on a model that is not attached."""
+    markers = {config.ids.open, config.ids.close, config.ids.agg, config.ids.pause}
+    for adapter in getattr(owner, "peft_config", {}).values():
+        if config.aggregation is not None or not carries_rows(adapter, model, markers):
+            seal_adapter(adapter)
+
+
+class Seal:
+    """A state-dict pre-hook of the model that seals its adapters: whoever saves them asks for the state dict first."""
+
+    def __init__(self, config: AttachedConfig) -> None:
+        self.config = config
+
+    def __call__(self, model: Any, _prefix: str, _keep_vars: bool) -> None:
+        """Seal what PEFT put inside the model."""
+        seal_adapters(model, model, self.config)
+
+
+HOOKS = Extend | Fold | Keep | Guard | Seal
 """All hooks, for `isinstance`."""

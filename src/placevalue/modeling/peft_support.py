@@ -34,6 +34,14 @@ def trainable_tokens(
     return {names[id(part)]: markers for part in (model.get_input_embeddings(), model.get_output_embeddings())}
 
 
+def carries_rows(adapter: Any, model: "PreTrainedModel", ids: set[int]) -> bool:
+    """Whether the weights of an adapter, given by its config, hold the rows of these ids in every matrix of a model."""
+    trained = getattr(adapter, "trainable_token_indices", None) or []
+    if not isinstance(trained, dict):
+        return is_tied(model) and ids <= set(trained)
+    return all(ids <= set(rows) for rows in trained.values())
+
+
 @contextmanager
 def separate_head(model: "PreTrainedModel") -> Iterator[None]:
     """Allow resizing a vocabulary without tying, and so losing, a separate output matrix.
