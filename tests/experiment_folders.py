@@ -1,5 +1,7 @@
 """Hand-made experiments: folders as `placevalue reproduce` writes them, through the real records, without training."""
 
+from dataclasses import asdict
+
 from placevalue.common.records import (
     Prediction,
     PredictionRecord,
@@ -30,8 +32,8 @@ def problems(count, name="mawps:test", digits=2):
     ]
 
 
-def make_run(folder, config, asked, texts, seconds=60.0, losses=None, checksum="cd" * 32):
-    """One finished run: `texts` are the predictions, one for each problem of `asked`."""
+def make_run(folder, config, asked, texts, seconds=60.0, losses=None, checksum="cd" * 32, tested="ef" * 32):
+    """One finished run: `texts` are the predictions, one for each problem of `asked`; the checksums are of its data."""
     losses = (
         losses if losses is not None else [{"step": s, "loss": 3 / s, "ce": 2 / s, "aux": 9 / s} for s in (1, 2, 3)]
     )
@@ -46,7 +48,7 @@ def make_run(folder, config, asked, texts, seconds=60.0, losses=None, checksum="
     written = write_predictions(rows, folder / "predictions" / "predictions.jsonl")
     prediction = PredictionRecord(
         train=record_hash(train), model=config.model, method=config.method, trained_on=train.trained_on,
-        data={each["set"]: "ef" * 32 for each in asked}, config={"beams": 3, "max_answer": 16}, counts={"problems": len(rows)},
+        data={each["set"]: tested for each in asked}, config={"beams": 3, "max_answer": 16}, counts={"problems": len(rows)},
         durations={"generate": 1.0}, predictions_file="predictions.jsonl", predictions_sha256=written,
         override_leakage=False, provenance=PROVENANCE, seed=config.seed,
     )  # fmt: skip
@@ -61,7 +63,7 @@ def make_experiment(folder, answers, asked, model="google/flan-t5-base", train="
     values = {"model": model, "data": {"train": train, "test": sets}, "methods": methods, "seeds": seeds}
     recipe = make_recipe(values)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "recipe.yaml").write_text(to_yaml(values))
+    (folder / "recipe.yaml").write_text(to_yaml(asdict(recipe)))
     for method, runs in answers.items():
         for seed, texts in runs.items():
             if texts is not None:

@@ -20,7 +20,14 @@ import placevalue as pv
 from placevalue.cli.main import main
 from placevalue.common.errors import CheckpointError, ConfigError, DataError, ModelError
 from placevalue.common.hub import load_model, load_tokenizer
-from placevalue.common.records import PredictionRecord, TrainRecord, read_predictions, read_record, record_hash
+from placevalue.common.records import (
+    TRAINED_ON,
+    PredictionRecord,
+    TrainRecord,
+    read_predictions,
+    read_record,
+    record_hash,
+)
 from placevalue.data import FERMAT_SETS, PAPER_SETS, load_data
 from placevalue.data.corpora import expand_data
 from placevalue.evaluation.scoring import evaluate
@@ -29,7 +36,6 @@ from placevalue.experiments.generator import load_answerer, read_checkpoint
 from placevalue.experiments.predict import PARTIAL, assign_problems, generate
 from placevalue.experiments.recipe import GenerationConfig as Generation
 from placevalue.experiments.recipe import make_recipe
-from placevalue.experiments.run_folder import TRAINED_ON
 from placevalue.experiments.train import train
 from zoo import build
 
@@ -144,7 +150,7 @@ def test_precisions(home, tmp_path):
     answerer = load_answerer(read_checkpoint(home / "llama"), Generation(1, precision="bfloat16"), 4, "cpu")
     assert answerer.model.dtype is torch.bfloat16
     for given, words in (
-        (dict(beams=0, batch_size=-1), r"generation\.beams=0: expected at least 1; generation\.batch_size=-1"),
+        (dict(beams=0, batch_size=-1), r"generation\.beams=0: expected more than 0; generation\.batch_size=-1"),
         (dict(precision="int8"), "generation.precision: expected one of float32, bfloat16, float16, found 'int8'"),
         (dict(max_question=0, max_answer=-1), "max_question=0: expected at least 1; max_answer=-1"),
     ):
@@ -375,7 +381,7 @@ class TestVerb:
         capsys.readouterr()
         assert main(["generate", *flags, "--dry-run"]) == 0
         shown = capsys.readouterr().out
-        assert "max_answer: 6" in shown and "max_question: 128" in shown and "unreachable answers" in shown
+        assert "max_answer: 6" in shown and "max_question: 128" in shown and "unreachable" in shown
         assert "mawps:test" in shown and "500" in shown and "513" in shown and not Path(out).exists()
         assert main(["generate", *flags, "--batch-size", "128"]) == 0
         shown = capsys.readouterr().out

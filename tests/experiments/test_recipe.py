@@ -5,11 +5,14 @@ from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from placevalue.cli.main import main
 from placevalue.common.errors import ConfigError
+from placevalue.common.yaml_values import parse_yaml
 from placevalue.data import load_data
-from placevalue.experiments.recipe import Recipe, field_help, make_recipe, read_recipe, to_yaml
+from placevalue.experiments.recipe import Recipe, field_help, make_recipe, read_recipe, set_value, to_yaml
 from zoo import build
 
 SMALL = """
@@ -50,6 +53,21 @@ def test_a_lambda_of_single_methods(path):
     assert [recipe.run(method).training.ce_weight for method in recipe.methods] == [0.6, 0.8]
     path.write_text(path.read_text() + "ce_weights: {aux-soft: 0.8}\n")
     assert read_recipe(path, ["training.ce_weight=0.5"]).run("aux-soft").training.ce_weight == 0.5
+
+
+def test_new_recipes_read_numbers_as_people_write_them_and_records_as_they_were_read(path):
+    assert (read_recipe(path).numbers.pattern, read_recipe(path).numbers.negatives) == ("extended", "opposite")
+    record = read_recipe(path, recorded=True).numbers
+    assert (record.pattern, record.negatives, record.markers) == ("paper", "ignore", "mean")
+    path.write_text(path.read_text() + "numbers: {pattern: european}\n")
+    assert read_recipe(path, recorded=True).numbers.pattern == "european"
+
+
+def test_several_kinds_of_text_to_ignore(path):
+    recipe = read_recipe(path, ["numbers.ignore=[years, 'ID[0-9]+']"])
+    assert recipe.numbers.ignore == ("years", "ID[0-9]+")
+    assert make_recipe(json.loads(json.dumps(asdict(recipe)))) == recipe
+    assert read_recipe(path, ["numbers.ignore=years"]).numbers.ignore == "years"
 
 
 def test_what_is_printed_reads_back(path, tmp_path):
@@ -93,6 +111,13 @@ def test_choosing_by_dev_needs_dev(path):
         read_recipe(path, ["training.select=dev-loss", "data.dev=null"])
 
 
+@pytest.mark.parametrize("override", ["data.dev=numeracy:final", "data.train=numeracy-small:final:add"])
+def test_nothing_is_trained_on_or_chosen_by_a_final_part(path, override):
+    with pytest.raises(ConfigError, match=f"{override}: the final part is for the last test"):
+        read_recipe(path, [override])
+    assert read_recipe(path, ["data.test=['numeracy:final']"]).data.test == ("numeracy:final",)
+
+
 def test_files_that_are_no_recipe(tmp_path):
     with pytest.raises(ConfigError, match="does not exist: give the path of a YAML file"):
         read_recipe(tmp_path / "none.yaml")
@@ -121,7 +146,7 @@ def test_every_key_has_its_sentence():
 
 
 SHIPPED = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
-LIKE = {"bart": "bart", "flan": "t5-flan", "smollm2": "llama", "quick": "t5"}
+LIKE = {"bart": "bart", "flan": "t5-flan", "smollm2": "llama", "quick": "t5", "numeracy": "t5"}
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -153,3 +178,54 @@ class TestShipped:
         command = ["train", str(path), *given, "--max-steps", "2", "--out", str(tmp_path / "run")]
         assert main([*command, "--method", recipe.methods[-1]]) == 0
         assert "2 steps" in capsys.readouterr().out
+
+
+KEYS = [key for key, _ in field_help(Recipe)]
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6)
+scalars |= st.sampled_from(["digits", "aux-soft", "mawps:train", "last", "dev-loss", "[0-9]+", "1e-5", "float32"])
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | scalars, inner, max_size=3),
+    max_leaves=5,
+)
+symbols = st.sampled_from(["model: m", "\n", " ", "- ", "[", "{", "}", ", ", ": ", "&a ", "*a", "!!python/name:os.system", "'", '"', "|", "1", "training", "<<", "? ", "#", "\t", "2020-01-01", "0x1f", "1_0", ".inf", ".nan", "~"])  # fmt: skip
+
+
+def some_recipe(make, *arguments):
+    """A recipe, or one ConfigError; what is made prints as YAML that makes the same again."""
+    try:
+        recipe = make(*arguments)
+    except ConfigError:
+        return
+    assert make_recipe(parse_yaml(to_yaml(asdict(recipe)), "again")) == recipe
+
+
+@settings(max_examples=300)
+@given(
+    changes=st.dictionaries(st.sampled_from([*KEYS, "training", "data", "generation.x", "more"]), values, max_size=4)
+)
+def test_any_values_make_a_recipe_or_one_error(changes):
+    recipe = parse_yaml(SMALL, "small")
+    for key, value in changes.items():
+        try:
+            set_value(recipe, key, value)
+        except ConfigError:
+            return
+    some_recipe(make_recipe, recipe)
+
+
+@given(content=st.binary(max_size=40) | st.lists(symbols).map(lambda parts: (SMALL + "".join(parts)).encode()))
+def test_any_file_makes_a_recipe_or_one_error(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    path.write_bytes(content)
+    some_recipe(read_recipe, path)
+
+
+@given(
+    keys=st.lists(st.sampled_from([*KEYS, "", ".", "data.", "..x"]) | st.text(max_size=4), min_size=1, max_size=3),
+    value=st.text(max_size=8) | st.lists(symbols, max_size=4).map("".join),
+)
+def test_any_override_makes_a_recipe_or_one_error(tmp_path_factory, keys, value):
+    path = tmp_path_factory.getbasetemp() / "small.yaml"
+    path.write_text(SMALL)
+    some_recipe(read_recipe, path, [f"{key}={value}" for key in keys])

@@ -1,6 +1,7 @@
 """Experiments: what is left is done, once; what is there stays; whatever stops them, nothing finished is lost."""
 
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -16,16 +17,18 @@ from safetensors.torch import load_file, save_file
 import placevalue as pv
 from placevalue.cli.main import main
 from placevalue.common.errors import DataError, PlacevalueError
-from placevalue.common.files import locked
+from placevalue.common.lock import locked
 from placevalue.experiments import preflight as preflight_module
 from placevalue.experiments import run_folder as run_folder_module
 from placevalue.experiments import runner
+from placevalue.experiments.checksums import mark_whole
 from placevalue.experiments.parallel import run_at_once
 from placevalue.experiments.recipe import read_recipe
 from placevalue.experiments.runner import plan_experiment, reproduce
 from zoo import build
 
 SOURCE = str(Path(pv.__file__).parents[1])
+ROOT = Path(__file__).parents[2]
 RECIPE = """
 model: {home}/model
 data: {{train: {home}/sums.csv, dev: {home}/sums.csv, test: [{home}/sums.csv]}}
@@ -126,6 +129,34 @@ def test_a_file_names_the_folder(home, recipe, copied, monkeypatch):
         reproduce(recipe, "runs/toy", keep="all")
 
 
+def test_experiments_of_an_earlier_version_are_ours(copied, recipe, tmp_path):
+    """Their recipe has no header, and the last one has none at all."""
+    for path in (ROOT / "results").glob("*/recipe.yaml"):
+        shutil.copytree(path.parent, tmp_path / "old", dirs_exist_ok=True)
+        assert runner.is_experiment(tmp_path / "old")
+    text = (copied / "recipe.yaml").read_text()
+    assert text.startswith(runner.HEADER)
+    (copied / "recipe.yaml").write_text(text.removeprefix(runner.HEADER))
+    reproduce(recipe, copied)
+    assert (copied / "recipe.yaml").read_text() == text
+    (copied / "recipe.yaml").unlink()
+    reproduce(recipe, copied)
+    assert (copied / "recipe.yaml").read_text() == text
+
+
+def test_only_what_a_run_wrote_is_removed(copied, recipe):
+    (copied / "digits-1" / "notes.txt").touch()
+    (copied / "digits-1" / "checkpoints" / "mine").mkdir(parents=True)
+    (copied / "digits-1" / "checkpoints" / "checkpoint-2").mkdir()
+    mark_whole(copied / "digits-1" / "checkpoints" / "checkpoint-2")
+    (copied / "digits-1" / "checkpoints" / "checkpoint-4").mkdir()
+    shutil.rmtree(copied / "digits-1" / "predictions")
+    reproduce(recipe, copied, keep="records")
+    left = {path.name for path in (copied / "digits-1").iterdir()}
+    assert left == {"train.json", "run.json", "predictions", "notes.txt", "checkpoints"}
+    assert "mine" in {path.name for path in (copied / "digits-1" / "checkpoints").iterdir()}
+
+
 class TestStale:
     def test_another_setting_of_training_is_another_run(self, copied, recipe):
         changed = replace(recipe, ce_weights={"aux-soft": 0.5})
@@ -169,6 +200,16 @@ class TestStale:
         older = {**run, "numbers": {key: value for key, value in run["numbers"].items() if key != "markers"}}
         assert run_folder_module.find_changes(older, run) == ["numbers.markers is 'mean' there and 'drawn' here"]
         assert not run_folder_module.find_changes(older, {**run, "numbers": {**run["numbers"], "markers": "mean"}})
+
+    def test_numbers_were_read_as_in_the_paper_before_a_record_said_so(self, recipe):
+        run = recipe.run("digits").to_dict()
+        older = {**run, "numbers": {"ignore": None, "decimals": "places", "markers": "drawn"}}
+        assert run_folder_module.find_changes(older, run) == [
+            "numbers.negatives is 'ignore' there and 'opposite' here",
+            "numbers.pattern is 'paper' there and 'extended' here",
+        ]
+        paper = {**run, "numbers": {**run["numbers"], "pattern": "paper"}}
+        assert not run_folder_module.find_changes(older, paper), "the paper's numbers have no sign"
 
     def test_another_model_under_the_same_name(self, home, recipe, tmp_path):
         shutil.copytree(home / "model", tmp_path / "model")
@@ -278,8 +319,20 @@ def test_a_process_that_dies_takes_no_other_with_it(tmp_path):
     assert sorted(event[1] for event in told) == ["dies", "fails", "works", "works"]
 
 
+def _starts_another(_piece, progress):
+    progress("told")
+    child = multiprocessing.Process(target=print)
+    child.start()
+    child.join()
+    return None if child.exitcode == 0 else "its own process failed"
+
+
+def test_a_process_may_start_others_to_prepare_its_batches(tmp_path):
+    assert run_at_once(_starts_another, {"a": 1}, 2, tmp_path, lambda *_: None) == {}
+
+
 def test_two_at_once_in_one_folder_are_refused(recipe, tmp_path):
-    with locked(tmp_path), pytest.raises(DataError, match="in use by another process"):
+    with locked(tmp_path), pytest.raises(DataError, match="is in use by process"):
         reproduce(recipe, tmp_path)
     assert not (tmp_path / "digits-1").exists()
 

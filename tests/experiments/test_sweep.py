@@ -16,7 +16,6 @@ import pytest
 import placevalue as pv
 from placevalue.cli.main import main
 from placevalue.common.errors import ConfigError, DivergedError, PlacevalueError
-from placevalue.common.files import locked
 from placevalue.common.records import SweepRecord, read_record
 from placevalue.data import corpora
 from placevalue.evaluation import metrics
@@ -102,6 +101,7 @@ class TestSearches:
             "training.select=best,last": "training.select: expected one of last",
             "data.dev=a.csv,b.csv": "data.dev cannot be searched",
             "data.test=a.csv": "nothing is chosen by it",
+            "data.train=numeracy:train,numeracy:final": "data.train=numeracy:final: the final part is for the last test",
             "seeds=1,2": "see --seeds",
             "training.epochs": "expected a field and its values",
         }
@@ -389,7 +389,8 @@ class TestShared:
         trained, records, faults = [], [], []
 
         def run(_recipe, config, folder, _metric, _keep):
-            with locked(folder, wait=True):
+            with sweep_module.lock_run(folder):
+                folder.mkdir(parents=True, exist_ok=True)
                 if not (folder / "score").exists():
                     trained.append((threading.get_ident(), folder.parent.name))
                     time.sleep(0.2)
@@ -424,7 +425,7 @@ class TestShared:
         ours = study.ask()
         ours.set_user_attr("values", {CE: 0.4})
         ((toy, config, folder),) = plan.runs({CE: 0.4})
-        with locked(tmp_path / folder):
+        with sweep_module.lock_run(tmp_path / folder):
             process = subprocess.Popen(command(home, tmp_path), env=environment(), stdout=subprocess.DEVNULL)
             wait_for(lambda: finished(tmp_path) == 2, process)
             runner.finish_run(runner.plan_run(toy, config, tmp_path / folder), toy, "records")

@@ -1,28 +1,36 @@
 """Runs of training: every method, resumed to the bit, on one process or two."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from safetensors.torch import load_file
+from transformers import AutoModel
 
 import placevalue as pv
 from placevalue.cli.main import main
-from placevalue.common.errors import ConfigError, PlacevalueError, TrainingError
-from placevalue.common.records import TrainRecord, read_record
+from placevalue.common.errors import ConfigError, ModelError, PlacevalueError, TrainingError
+from placevalue.common.records import TRAINED_ON, TrainRecord, read_record
+from placevalue.experiments.checksums import mark_whole
 from placevalue.experiments.methods import METHODS
+from placevalue.experiments.preflight import find_obstacles
 from placevalue.experiments.recipe import make_recipe, read_recipe
-from placevalue.experiments.run_folder import TRAINED_ON, claim_folder
+from placevalue.experiments.resume import claim_folder
+from placevalue.experiments.run_folder import is_run
 from placevalue.experiments.train import train
 from zoo import build
 
 SOURCE = str(Path(pv.__file__).parents[1])
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +73,14 @@ def test_every_method_trains_and_comes_back(home, tmp_path, name, method):
     assert all(("aux" in row) == (METHODS[method].loss is not None) for row in rows)
     (source,) = record.trained_on
     assert source.startswith("file:")
+    card = ModelCard.load(tmp_path / "run" / "README.md")
+    for said in (f"method {method}, seed {record.seed}, 6 steps on sums.csv", f"Base model: {name}.", source[5:]):
+        assert said in card.text
+    sealed = METHODS[method].token == "agg"
+    assert card.data.library_name == ("placevalue" if sealed else "transformers") and str(home) not in card.content
+    for folder in (tmp_path / "run", tmp_path / "run" / "checkpoints" / "checkpoint-6"):
+        with pytest.raises(ValueError, match="placevalue.from_pretrained") if sealed else contextlib.nullcontext():
+            AutoModel.from_pretrained(folder)
     if not METHODS[method].digits:
         return
     for folder in (tmp_path / "run", tmp_path / "run" / "checkpoints" / "checkpoint-6"):
@@ -88,7 +104,7 @@ def test_precisions_work_on_a_cpu_too(home, tmp_path):
 
 @pytest.mark.parametrize("log_every", [1, 100])
 def test_a_run_whose_loss_is_no_number_ends_there(home, tmp_path, log_every):
-    config = recipe(home, learning_rate=1e30, warmup_steps=0, log_every=log_every).run()
+    config = recipe(home, learning_rate=1e9, warmup_steps=0, log_every=log_every).run()
     with pytest.raises(TrainingError, match=r"the loss is nan at step [2-6]: .*training.learning_rate"):
         train(config, tmp_path / "run")
     assert not (tmp_path / "run" / "train.json").exists()
@@ -214,6 +230,16 @@ class TestFolders:
         with pytest.raises(PlacevalueError):
             train(make_recipe({"model": str(tmp_path / "none"), "methods": ["digits"],
                                "data": {"train": str(home / "sums.csv")}}).run(), tmp_path / "run")  # fmt: skip
+        assert train(recipe(home).run(), tmp_path / "run").steps == 6
+
+    def test_a_run_of_an_earlier_version_is_ours(self, home, tmp_path):
+        """Its `run.json` has no schema, and its record may be all that is left of it."""
+        for record in (ROOT / "results").glob("*/*/train.json"):
+            assert is_run(record.parent)
+        values = recipe(home).run().to_dict() | {"checksums": {}, "processes": 1}
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "run.json").write_text(json.dumps(values))
+        (tmp_path / "run" / "model.safetensors").touch()
         assert train(recipe(home).run(), tmp_path / "run").steps == 6
 
     def test_an_unfinished_run_is_not_started_over(self, home, tmp_path):
@@ -425,9 +451,9 @@ def test_a_checkpoint_without_every_process_is_not_gone_on_from(home, tmp_path, 
         (checkpoint / "trainer_state.json").write_text(json.dumps({"global_step": step, "max_steps": 6}))
         for rank in ranks:
             (checkpoint / f"rng_state_{rank}.pth").touch()
+        mark_whole(checkpoint)
     assert claim_folder(config, checksums, tmp_path, resume=True).name == "checkpoint-2"
-    for path in (tmp_path / "checkpoints" / "checkpoint-2").glob("rng_state_1.pth"):
-        path.unlink()
+    (tmp_path / "checkpoints" / "checkpoint-2" / "rng_state_1.pth").unlink()
     monkeypatch.setenv("WORLD_SIZE", "1")  # no checkpoint is whole now, yet none may pass for one of a single process
     with pytest.raises(TrainingError, match=r"a run of 2 process\(es\), and this is one of 1"):
         claim_folder(config, checksums, tmp_path, resume=True)
@@ -437,7 +463,8 @@ def test_a_checkpoint_without_every_process_is_not_gone_on_from(home, tmp_path, 
     with pytest.raises(TrainingError, match="--resume"):
         claim_folder(config, checksums, tmp_path, resume=False)
     assert claim_folder(config, checksums, tmp_path, resume=True) is None
-    assert not list((tmp_path / "checkpoints").iterdir()), "what nobody can go on from is in the way"
+    names = {path.name for path in (tmp_path / "checkpoints").iterdir()}
+    assert names == {"set-aside-checkpoint-2-1", "set-aside-checkpoint-4-1"}
 
 
 def test_the_verb_resumes(home, tmp_path, capsys):
@@ -453,3 +480,13 @@ def test_the_verb_resumes(home, tmp_path, capsys):
     assert main([*command, "--resume"]) == 0
     assert "4 steps" in capsys.readouterr().out
     assert all(torch.equal(value, before[key]) for key, value in weights(tmp_path / "run").items())
+
+
+def test_a_model_with_agg_is_no_base(home, tmp_path):
+    """Trained further without its hooks it would not be the model that was given."""
+    train(recipe(home, method="agg-before").run(), tmp_path / "run")
+    again = recipe(tmp_path, "run", "untouched")
+    again = replace(again, data=recipe(home).data)
+    assert any("through [AGG]" in fault for fault in find_obstacles(again, tmp_path / "again"))
+    with pytest.raises(ModelError, match=r"through \[AGG\].*give the model it was trained from"):
+        train(again.run(), tmp_path / "again")

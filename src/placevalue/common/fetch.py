@@ -18,6 +18,7 @@ from typing import Any
 from placevalue.common.errors import ModelError
 from placevalue.common.hub import cache_folder, is_fetched, load_model, load_tokenizer
 from placevalue.common.registry import PRETRAINED, Pretrained
+from placevalue.common.validation import one_of
 
 
 def fetch_model(name: str, cache: Path | None = None, progress: Callable[[str], object] | None = None) -> Path:
@@ -32,7 +33,7 @@ def fetch_model(name: str, cache: Path | None = None, progress: Callable[[str], 
     """
     entry = PRETRAINED.get(name)
     if entry is None:
-        raise ModelError(f"unknown model {name!r}: expected one of {', '.join(sorted(PRETRAINED))}")
+        raise ModelError(f"unknown model {name!r}: expected {one_of(sorted(PRETRAINED), name)}")
     cache = cache_folder() if cache is None else Path(cache)
     if is_fetched(cache / name):
         return cache / name

@@ -1,17 +1,22 @@
 """Write files atomically; read them with errors that name the file and the line."""
 
-import contextlib
+import glob
 import hashlib
 import json
 import os
+import re
 import secrets
+import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from placevalue.common.errors import DataError
 
-LOCK = ".lock"
+DEEPEST = 50
+"""How deeply JSON and YAML may be nested; records need five levels."""
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
@@ -39,11 +44,21 @@ def write_json(path: str | os.PathLike[str], value: Any) -> Path:
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Read a JSON file; an error names the damaged line."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return _parse(Path(path).read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise DataError(f"{path}, line {error.lineno}: not JSON ({error.msg}): restore the file") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not text in UTF-8 ({error.reason} at byte {error.start})") from None
+    except ValueError as error:
+        raise DataError(f"{path}: {error}: restore the file") from None
+
+
+def read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a JSON file that holds one object."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: expected a JSON object, found {str(value)[:40]!r}: restore the file")
+    return value
 
 
 def read_json_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -53,12 +68,37 @@ def read_json_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[st
             if not line.strip():
                 continue
             try:
-                value = json.loads(line.decode())
+                value = _parse(line.decode())
             except ValueError as error:
                 raise DataError(f"{path}, line {number}: not a JSON object ({error})") from None
             if not isinstance(value, dict):
                 raise DataError(f"{path}, line {number}: expected a JSON object, found {line[:40]!r}")
             yield number, value
+
+
+def _parse(text: str) -> Any:
+    """The value of a JSON text; a ValueError if it could not be used or written again."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if _HALF.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{error.object[error.start]!r}, half of a surrogate pair, is not text") from None
+    if text.count("[") + text.count("{") > DEEPEST and is_deep(value):
+        raise ValueError("nested too deeply")
+    return value
+
+
+def is_deep(value: Any) -> bool:
+    """Whether lists and objects are nested deeper than `DEEPEST`, so that code that follows them could fail."""
+    level = [value]
+    for _ in range(DEEPEST):
+        inner = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        level = [child for each in inner for child in each]
+    return bool(level)
 
 
 def file_hash(path: str | os.PathLike[str]) -> str:
@@ -67,21 +107,28 @@ def file_hash(path: str | os.PathLike[str]) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@contextlib.contextmanager
-def locked(folder: str | os.PathLike[str], wait: bool = False) -> Iterator[None]:
-    """Lock a folder for one process, until the process ends in any way. Windows has no such locks.
+def known_hash(path: Path) -> str:
+    """A file's sha256, computed once until the file changes: weights are large, and one command asks for it often."""
+    return _known_hash(path, path.stat().st_mtime_ns, path.stat().st_size)
 
-    A second process gets an error or, with `wait`, waits until the folder is free.
-    """
-    path = Path(folder) / LOCK
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        try:
-            import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:
-            pass
-        except OSError:
-            raise DataError(f"{folder} is in use by another process: wait for it, or choose another folder") from None
-        yield
+@cache
+def _known_hash(path: Path, _changed: int, _size: int) -> str:
+    return file_hash(path)
+
+
+def copy_whole(source: Path, target: Path) -> Path:
+    """Copy a file, whole or not at all; one process at a time may copy to a target."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}-{'[0-9a-f]' * 8}"):  # by a process that was killed
+        left.unlink()
+    temporary = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
+    try:
+        with source.open("rb") as old, temporary.open("xb") as new:
+            shutil.copyfileobj(old, new, 1 << 20)
+            new.flush()
+            os.fsync(new.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return target

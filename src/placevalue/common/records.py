@@ -8,6 +8,7 @@ each record names the one it was made from: score -> prediction -> train.
 import contextlib
 import hashlib
 import json
+import math
 import os
 import platform
 import re
@@ -21,6 +22,7 @@ from typing import Any, ClassVar, TypeVar, get_origin, get_type_hints
 
 from placevalue.common.errors import DataError
 from placevalue.common.files import file_hash, read_json, read_json_lines, write_json, write_whole
+from placevalue.common.ownership import read_mark
 from placevalue.common.validation import find_faults, plain
 
 _PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "peft", "accelerate", "rapidfuzz", "scipy", "optuna")
@@ -28,6 +30,8 @@ _OUTPUTS = ("results", "benchmarks/records")
 _FAULTS_SHOWN = 8
 PREDICTIONS, PREDICTION_RECORD, SCORE_RECORD = "predictions.jsonl", "prediction.json", "score.json"
 """The files in a folder of predictions."""
+TRAINED_ON = "placevalue_trained_on"
+"""The key in a model's config that lists the corpora its weights were trained on."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ class _Record:
     """The base of all records: fields are validated and copied on creation and cannot be set afterwards."""
 
     schema: ClassVar[str]
+    later: ClassVar[tuple[str, ...]] = ()
+    """Fields that older records lack. They are left out while they are None, so that those keep their hashes."""
 
     def __post_init__(self) -> None:
         if faults := find_faults(type(self), vars(self)):
@@ -46,7 +52,9 @@ class _Record:
 
     def to_dict(self) -> dict[str, Any]:
         """The schema and all fields as plain JSON values, without the hash."""
-        return {"schema": self.schema} | {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+        values = {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+        absent = [name for name in self.later if values[name] is None]
+        return {"schema": self.schema} | {name: value for name, value in values.items() if name not in absent}
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,7 @@ class TrainRecord(_Record):
     """A trained checkpoint: what it was made from, and how training went."""
 
     schema: ClassVar[str] = "placevalue/train/1"
+    later: ClassVar[tuple[str, ...]] = ("files",)
     config: dict[str, Any]
     seed: int
     method: str
@@ -68,6 +77,8 @@ class TrainRecord(_Record):
     losses: tuple[dict[str, Any], ...]  # the logged rows: step, loss and its named parts
     selected: dict[str, Any] | None  # which checkpoint was kept, and why; None if there was no choice
     provenance: dict[str, Any]
+    files: dict[str, str] | None = None
+    """The checksum of each file of the model by its name; None in records of version 0.1.0."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +135,12 @@ class SweepRecord(_Record):
     """The trial with the best mean, and its values as overrides; None until a trial is finished."""
     provenance: dict[str, Any]
 
+    @property
+    def winners(self) -> list[dict[str, Any]]:
+        """The trials with the best mean: several if it is a tie, of which `best` is one."""
+        best = math.nan if self.best is None else self.best["value"]
+        return [trial for trial in self.trials if math.isclose(trial["value"], best, abs_tol=1e-12)]
+
 
 R = TypeVar("R", bound=_Record)
 
@@ -176,6 +193,11 @@ def read_record(path: str | os.PathLike[str], kind: type[R]) -> R:
     if faults := faults + find_faults(kind, values):
         raise DataError(f"{path}: {'; '.join(faults)}. Restore the file or make it again")
     return kind(**values)
+
+
+def is_record(path: Path, kind: type[_Record]) -> bool:
+    """Whether a file is a record of this kind, of any version, by its schema alone."""
+    return str(read_mark(path).get("schema")).rpartition("/")[0] == kind.schema.rpartition("/")[0]
 
 
 def provenance(device: str | None = None) -> dict[str, Any]:
@@ -240,12 +262,16 @@ def write_predictions(predictions: Iterable[Prediction], path: str | os.PathLike
 
 
 def read_predictions(path: str | os.PathLike[str], sha256: str | None = None) -> list[Prediction]:
-    """Read all predictions of a JSONL file, checking every line, and the file's checksum if one is given."""
+    """Read all predictions of a JSONL file, checking every line, and the file's checksum if one is given.
+
+    Other keys than those of `Prediction` are ignored: other tools write their own.
+    """
     if sha256 is not None and file_hash(path) != sha256:
         raise DataError(f"{path} is not the file its record names: the checksum differs. Predict again")
     found: dict[str, Prediction] = {}
     faults: list[str] = []
     for line, values in read_json_lines(path):
+        values = {name: value for name, value in values.items() if name in Prediction.__dataclass_fields__}
         wrong = find_faults(Prediction, values)
         if not wrong and not values["answer"].strip():
             wrong.append("answer is empty")

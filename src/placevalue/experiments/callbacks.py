@@ -37,18 +37,20 @@ class Clock(TrainerCallback):
                 "training.warmup_steps, or training.precision=float32"
             )
 
-    def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:  # type: ignore[override]
-        """Report the step."""
+    def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:  # type: ignore[override]
+        """Report the step, and have the loss of the last one logged, so that it is checked before it is saved."""
+        if state.global_step >= state.max_steps:
+            control.should_log = True
         if self.progress is not None:
             self.progress(state.global_step, state.max_steps)
 
 
 def tensorboard(folder: Path) -> list[TrainerCallback]:
-    """The callback that writes logs for TensorBoard."""
+    """The callback that writes logs for TensorBoard to a folder."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise TrainingError("training.tensorboard needs tensorboard: pip install tensorboard") from None
     from transformers.integrations import TensorBoardCallback
 
-    return [TensorBoardCallback(SummaryWriter(str(folder / "tensorboard")))]
+    return [TensorBoardCallback(SummaryWriter(str(folder)))]

@@ -17,16 +17,18 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from placevalue.common.errors import CheckpointError, ModelError
-from placevalue.common.files import read_json
+from placevalue.common.files import read_object
 from placevalue.common.hub import load_config, load_model, load_tokenizer, resolve_model, weights_hash
-from placevalue.common.records import TrainRecord, read_record
+from placevalue.common.records import TRAINED_ON, TrainRecord, read_record
+from placevalue.common.seal import ADAPTER_CONFIG
+from placevalue.common.validation import find_faults
+from placevalue.experiments.checksums import find_damage, model_sums, read_sums
 from placevalue.experiments.recipe import GenerationConfig as Generation
-from placevalue.experiments.run_folder import CHECKPOINTS, CONFIG, RECORD, TRAINED_ON
+from placevalue.experiments.recipe import TrainConfig
+from placevalue.experiments.run_folder import CHECKPOINTS, CONFIG, RECORD, find_model_damage
 from placevalue.modeling.attach import base_model
 from placevalue.modeling.checkpoints import from_pretrained, load_number_tokenizer
 from placevalue.tokenizer.tokenizer import SETTINGS, is_number_tokenizer
-
-_ADAPTER = "adapter_config.json"
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,19 @@ class Checkpoint:
         """Whether the model is an encoder-decoder."""
         return bool(self.config.is_encoder_decoder)
 
+    def check(self) -> None:
+        """Refuse a model whose files changed since placevalue trained it: they were damaged, or are another model."""
+        folder = Path(self.source)
+        if folder.parent.name == CHECKPOINTS:
+            faults = find_damage(folder, model_sums(read_sums(folder) or {}))
+        else:
+            faults = find_model_damage(folder, self.train) if self.train is not None else []
+        if faults:
+            raise CheckpointError(
+                f"{folder} is not as it was trained: {'; '.join(faults)}. Train it again (--resume), restore its "
+                f"files, or copy the model to a folder without {RECORD}"
+            )
+
     def weights(self) -> str | None:
         """The sha256 of weights and tokenizer; of a hub model its commit, if known."""
         commit: str | None = getattr(self.config, "_commit_hash", None)
@@ -72,24 +87,34 @@ def read_checkpoint(name_or_path: str | os.PathLike[str]) -> Checkpoint:
     source = resolve_model(name_or_path)
     folder = Path(source)
     base = None
-    if (folder / _ADAPTER).is_file():
-        base = read_json(folder / _ADAPTER).get("base_model_name_or_path")
+    if (folder / ADAPTER_CONFIG).is_file():
+        base = read_object(folder / ADAPTER_CONFIG).get("base_model_name_or_path")
         if not base:
-            raise CheckpointError(f"{folder / _ADAPTER} does not name its base model: add base_model_name_or_path")
+            raise CheckpointError(
+                f"{folder / ADAPTER_CONFIG} does not name its base model: add base_model_name_or_path"
+            )
     elif (folder / CHECKPOINTS).is_dir() and not (folder / "config.json").is_file():
         raise CheckpointError(f"{folder} holds an unfinished run: finish it, or give one of its {CHECKPOINTS}")
     name = folder.resolve().name if folder.is_dir() else source
     home = folder.parent.parent if folder.parent.name == CHECKPOINTS else folder
     train = read_record(home / RECORD, TrainRecord) if (home / RECORD).is_file() else None
-    begun = read_json(home / CONFIG) if train is None and (home / CONFIG).is_file() else {}
-    run = begun if train is None else train.config
+    run = train.config if train is not None else _read_begun(home / CONFIG) if (home / CONFIG).is_file() else {}
     return Checkpoint(name, source, base, load_config(base or source), _tokenizer(source, base), train, run)
+
+
+def _read_begun(path: Path) -> dict[str, Any]:
+    """The config of a run that has no record yet."""
+    begun = read_object(path)
+    config = {key: value for key, value in begun.items() if key in TrainConfig.__dataclass_fields__}
+    if faults := find_faults(TrainConfig, config):
+        raise CheckpointError(f"{path}: {'; '.join(faults)}: restore the file")
+    return begun
 
 
 def _tokenizer(source: str, base: str | None) -> PreTrainedTokenizerBase:
     """The tokenizer of a checkpoint, or else of its base model."""
     settings = Path(source) / "tokenizer_config.json"
-    if settings.is_file() and SETTINGS in read_json(settings):
+    if settings.is_file() and SETTINGS in read_object(settings):
         return load_number_tokenizer(source)
     tokenizer = load_tokenizer(source if base is None or settings.is_file() else base)
     return load_number_tokenizer(source) if is_number_tokenizer(tokenizer) else tokenizer

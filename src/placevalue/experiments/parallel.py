@@ -2,14 +2,20 @@
 
 import multiprocessing
 import os
+import signal
+import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 Work = Callable[..., str | None]
 """Called with a piece of work and `progress=`; returns None, or why it failed."""
+SECONDS_TO_END = 10.0
+"""How long a process that is told to end may take, to remove what it shares with others, before it is killed."""
 
 
 def run_at_once(
@@ -32,10 +38,11 @@ def run_at_once(
                 name, piece = waiting.pop(0)
                 ours, theirs = context.Pipe(duplex=False)
                 arguments = (theirs, work, piece, logs / f"{name}.log", threads)
-                process = context.Process(target=_do_piece, args=arguments, daemon=True)
-                process.start()
+                process = context.Process(target=_do_piece, args=arguments)
+                with _out_of_reach_of_ctrl_c():
+                    process.start()
+                    running[ours] = name, process
                 theirs.close()
-                running[ours] = name, process
             ready: list[Any] = wait(list(running))
             for pipe in ready:
                 name, process = running[pipe]
@@ -53,11 +60,29 @@ def run_at_once(
     finally:
         for _, process in running.values():
             process.terminate()
+        for _, process in running.values():
+            process.join(SECONDS_TO_END)
+            process.kill()
     return failures
+
+
+@contextmanager
+def _out_of_reach_of_ctrl_c() -> Iterator[None]:
+    """Start processes that Ctrl-C in the terminal does not reach, since this one ends them."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # when it starts, it lets the signal through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _do_piece(pipe: Connection, work: Work, piece: Any, log: Path, threads: int) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what is shared with other processes is removed
     with log.open("a") as file:
         for number in (1, 2):  # the descriptors, so that output from C libraries is included
             os.dup2(file.fileno(), number)

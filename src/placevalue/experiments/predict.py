@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
@@ -19,7 +19,9 @@ import torch
 
 from placevalue.common.errors import ConfigError, DataError
 from placevalue.common.files import write_whole
-from placevalue.common.hub import device_name
+from placevalue.common.hub import check_device, device_name
+from placevalue.common.lock import locked
+from placevalue.common.ownership import check_folder
 from placevalue.common.records import (
     PREDICTION_RECORD,
     PREDICTIONS,
@@ -202,12 +204,25 @@ def answer_problems(
         _refuse_other({name: getattr(record, name) for name in assignment.links}, assignment, out / PREDICTION_RECORD)
         (out / PARTIAL).unlink(missing_ok=True)
         return record
+    check_folder(out, _begun(out) is not None)
+    assignment.checkpoint.check()
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    check_device(device)
+    with locked(out) as check:
+        return _answer_problems(assignment, out, device, progress or (lambda _done, _all: None), check)
+
+
+def _answer_problems(
+    assignment: Assignment, out: Path, device: str, progress: Progress, check: Callable[[], None]
+) -> PredictionRecord:
+    """Do what is left of the predictions in a folder that is locked; `check` raises an error if it is not any more."""
+    if (out / PREDICTION_RECORD).exists():  # by another process, meanwhile
+        return answer_problems(assignment, out)
     partial = Partial(out / PARTIAL, assignment)
     began = time.monotonic()
     answerer = load_answerer(assignment.checkpoint, assignment.generation, assignment.max_answer, device)
     loaded = time.monotonic()
-    _answer_batches(assignment, answerer, partial, progress or (lambda _done, _all: None))
+    _answer_batches(assignment, answerer, partial, progress, check)
     file_sha256 = write_predictions(_predictions(assignment, partial), out / PREDICTIONS)
     record = PredictionRecord(
         **assignment.links,
@@ -270,7 +285,9 @@ class Partial:
         self._keep(values)
 
 
-def _answer_batches(assignment: Assignment, answerer: Answerer, partial: Partial, progress: Progress) -> None:
+def _answer_batches(
+    assignment: Assignment, answerer: Answerer, partial: Partial, progress: Progress, check: Callable[[], None]
+) -> None:
     total = len(assignment.questions)
     done = sum(map(len, partial.texts.values()))
     progress(done, total)
@@ -283,6 +300,7 @@ def _answer_batches(assignment: Assignment, answerer: Answerer, partial: Partial
         except torch.OutOfMemoryError as error:
             size = assignment.generation.batch_size
             raise ConfigError(f"batch_size={size} does not fit into memory, use a smaller one: {error}") from None
+        check()
         partial.add(number, texts, time.monotonic() - began)
         done += len(batch)
         progress(done, total)
@@ -311,7 +329,13 @@ def read_links(out: Path) -> dict[str, Any] | None:
     if (out / PREDICTION_RECORD).exists():
         record = _read_finished(out)
         return {"train": record.train, "data": record.data, "config": record.config}
+    return _begun(out)
+
+
+def _begun(out: Path) -> dict[str, Any] | None:
+    """The links of unfinished predictions; None if the folder has none of ours."""
     if not (out / PARTIAL).exists():
         return None
-    with (out / PARTIAL).open(encoding="utf-8") as file:
+    with (out / PARTIAL).open("rb") as file, contextlib.suppress(ValueError, KeyError, TypeError):
         return dict(json.loads(file.readline())["run"])
+    return None

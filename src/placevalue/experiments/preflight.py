@@ -5,13 +5,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from placevalue.common.errors import PlacevalueError
-from placevalue.common.hub import load_config, load_tokenizer, resolve_model
+from placevalue.common.hub import load_config, load_tokenizer, refuse_sealed, resolve_model
+from placevalue.common.records import TRAINED_ON
 from placevalue.data import data_sources, load_data
 from placevalue.data.corpora import expand_data
 from placevalue.data.leakage import check_leakage
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import Recipe, unknown_names
-from placevalue.experiments.run_folder import TRAINED_ON, weight_files
+from placevalue.experiments.run_folder import weight_files
 from placevalue.tokenizer.tokenizer import number_tokenizer
 
 NEEDED = ("accelerate", "rapidfuzz")
@@ -46,6 +47,7 @@ def _model_faults(recipe: Recipe, trained: list[str], tested: list[str]) -> list
     """A model that cannot be loaded, a tokenizer that refuses a method, test problems that the model was trained on."""
     try:
         config, base = load_config(recipe.model), load_tokenizer(recipe.model)
+        refuse_sealed(recipe.model, config)
     except PlacevalueError as error:
         return [str(error)]
     faults = []

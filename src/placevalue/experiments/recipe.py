@@ -2,20 +2,28 @@
 
 import ast
 import inspect
+import json
 import os
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
 from placevalue.common.errors import ConfigError
-from placevalue.common.validation import build, find_faults, plain
+from placevalue.common.validation import build, describe, find_faults, one_of, plain, without_faults
+from placevalue.common.yaml_values import parse_yaml
+from placevalue.data.corpora import is_final
 from placevalue.experiments.methods import METHODS
-from placevalue.numbers.config import Decimals, Markers
+from placevalue.numbers.config import FORMER, Decimals, Markers, Negatives, NumberConfig
+from placevalue.numbers.ignore import Ignore
 
 CE_WEIGHT = "training.ce_weight"
+LARGEST = 2**31 - 1
+"""The largest number that a setting can have; beyond it, libraries overflow."""
+SEEDS = 2**32
+"""The number of seeds that numpy knows."""
 Precision = Literal["float32", "bfloat16", "float16"]
 
 
@@ -30,17 +38,28 @@ class DataConfig:
     test: tuple[str, ...] = ()
     """The problems to score on."""
 
+    def __post_init__(self) -> None:
+        chosen_by = {"data.train": self.train, "data.dev": self.dev}
+        for name, spec in chosen_by.items():
+            if spec is not None and is_final(spec):
+                raise ConfigError(
+                    f"{name}={spec}: the final part is for the last test, so nothing may be trained on it or chosen by "
+                    "it: use the train and dev parts, and name it in data.test alone"
+                )
+
 
 @dataclass(frozen=True)
 class NumberSettings:
     """What counts as a number, see `number_tokenizer`."""
 
-    pattern: str = "paper"
-    """`paper`, `extended`, or a regular expression."""
-    ignore: str | None = None
-    """A regular expression for text that is left alone."""
-    decimals: Decimals = "places"
+    pattern: str = NumberConfig.pattern
+    """`extended`, `paper`, `european`, `accounting`, `european-accounting`, or a regular expression."""
+    ignore: Ignore | None = None
+    """Text that is left alone: `years`, `dates`, `times`, `phones`, `identifiers`, regular expressions, or a list."""
+    decimals: Decimals = NumberConfig.decimals
     """How digits after the point count."""
+    negatives: Negatives = NumberConfig.negatives
+    """Whether the [AGG] of -5 is the `opposite` of that of 5, or `ignore` makes them equal."""
     markers: Markers = "drawn"
     """How the markers' new rows start: `drawn` from the embeddings' distribution, or near their `mean`."""
 
@@ -99,20 +118,40 @@ class TrainingConfig:
     """Also write logs for TensorBoard."""
 
     def __post_init__(self) -> None:
-        positive = ["learning_rate", "epochs", "batch_size", "accumulation", "max_question", "max_answer"]
-        positive += ["max_steps", "checkpoint_every", "keep_checkpoints", "log_every"]
-        given = {name: value for name in positive if (value := getattr(self, name)) is not None}
-        faults = [f"training.{name}={value}: expected more than 0" for name, value in given.items() if value <= 0]
-        signed = {name: getattr(self, name) for name in ("warmup_steps", "weight_decay", "max_gradient", "workers")}
-        faults += [f"training.{name}={value}: expected 0 or more" for name, value in signed.items() if value < 0]
-        if not 0 <= self.ce_weight <= 1:
-            faults.append(f"training.ce_weight={self.ce_weight}: expected a number from 0 to 1")
-        if faults:
+        if faults := _training_faults(vars(self)):
             raise ConfigError("; ".join(faults))
+
+
+def _training_faults(values: Mapping[str, Any]) -> list[str]:
+    """Settings of training that are out of range; absent ones are not."""
+    above_0 = ["learning_rate", "epochs", "batch_size", "accumulation", "max_question", "max_answer", "max_steps"]
+    above_0 += ["checkpoint_every", "keep_checkpoints", "log_every"]
+    faults = _range_faults("training.", values, above_0, ("warmup_steps", "weight_decay", "max_gradient", "workers"))
+    return faults + _share_faults(CE_WEIGHT, values.get("ce_weight", 0))
+
+
+def _range_faults(
+    path: str, values: Mapping[str, Any], above_0: Sequence[str], from_0: Sequence[str] = ()
+) -> list[str]:
+    faults = []
+    for name in (name for name in (*above_0, *from_0) if values.get(name) is not None):
+        value = values[name]
+        if value > LARGEST:
+            faults.append(f"{path}{name}={value}: expected at most {LARGEST:,}")
+        elif value < 0 or (value == 0 and name in above_0):
+            faults.append(f"{path}{name}={value}: expected {'more than 0' if name in above_0 else '0 or more'}")
+    return faults
+
+
+def _share_faults(path: str, share: float) -> list[str]:
+    return [] if 0 <= share <= 1 else [f"{path}={share}: expected a number from 0 to 1"]
 
 
 def unknown_names(training: TrainingConfig) -> list[str]:
     """Faults of the optimizer and the schedule; not in `__post_init__`, since it loads transformers."""
+    default = TrainingConfig()
+    if (training.optimizer, training.schedule) == (default.optimizer, default.schedule):
+        return []
     from transformers import SchedulerType
     from transformers.training_args import OptimizerNames
 
@@ -120,7 +159,7 @@ def unknown_names(training: TrainingConfig) -> list[str]:
     for name, known in (("optimizer", OptimizerNames), ("schedule", SchedulerType)):
         given, names = getattr(training, name), [each.value for each in known]
         if given not in names:
-            faults.append(f"training.{name}={given!r}: Trainer does not know it, expected one of {', '.join(names)}")
+            faults.append(f"training.{name}={given!r}: Trainer does not know it, expected {one_of(names, given)}")
     return faults
 
 
@@ -136,13 +175,12 @@ class GenerationConfig:
     """The data type of the weights."""
 
     def __post_init__(self) -> None:
-        faults = find_faults(GenerationConfig, vars(self), "generation.") or [
-            f"generation.{name}={value}: expected at least 1"
-            for name, value in (("beams", self.beams), ("batch_size", self.batch_size))
-            if value < 1
-        ]
-        if faults:
+        if faults := find_faults(GenerationConfig, vars(self), "generation.") or _generation_faults(vars(self)):
             raise ConfigError("; ".join(faults))
+
+
+def _generation_faults(values: Mapping[str, Any]) -> list[str]:
+    return _range_faults("generation.", values, ("beams", "batch_size"))
 
 
 @dataclass(frozen=True)
@@ -160,10 +198,8 @@ class TrainConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
-        faults = [] if self.method in METHODS else [f"method {self.method!r} is unknown: expected {', '.join(METHODS)}"]
-        if self.training.select != "last" and self.data.dev is None:
-            faults.append(f"training.select={self.training.select} needs data.dev, which is not given")
-        if faults:
+        faults = method_faults(self.method) + seed_faults("seed", self.seed)
+        if faults := faults + _dev_faults(self.training.select, self.data.dev):
             raise ConfigError("; ".join(faults))
 
     def to_dict(self) -> dict[str, Any]:
@@ -171,6 +207,21 @@ class TrainConfig:
         values = asdict(self)
         del values["data"]["test"]
         return values
+
+
+def method_faults(method: str) -> list[str]:
+    """The fault of a method that is not in `METHODS`."""
+    return [] if method in METHODS else [f"method {method!r} is unknown: expected {one_of(METHODS, method)}"]
+
+
+def seed_faults(path: str, seed: int) -> list[str]:
+    """The fault of a seed that generators of random numbers refuse."""
+    return [] if 0 <= seed < SEEDS else [f"{path}={seed}: expected a seed from 0 to {SEEDS - 1:,}"]
+
+
+def _dev_faults(select: str, dev: str | None) -> list[str]:
+    missing = select != "last" and dev is None
+    return [f"training.select={select} needs data.dev, which is not given"] if missing else []
 
 
 @dataclass(frozen=True)
@@ -191,14 +242,8 @@ class Recipe:
     generation: GenerationConfig = field(default_factory=GenerationConfig)
 
     def __post_init__(self) -> None:
-        if not self.methods or not self.seeds:
-            raise ConfigError("methods and seeds must name at least one each")
-        if len(set(self.methods)) < len(self.methods) or len(set(self.seeds)) < len(self.seeds):
-            raise ConfigError(f"methods={list(self.methods)}, seeds={list(self.seeds)}: expected each of them once")
-        if strange := [name for name in self.ce_weights if name not in METHODS]:
-            raise ConfigError(f"ce_weights names {', '.join(strange)}: expected methods, {', '.join(METHODS)}")
-        for method in self.methods:
-            self.run(method)
+        if faults := _recipe_faults(vars(self)) + _dev_faults(self.training.select, self.data.dev):
+            raise ConfigError("; ".join(faults))
 
     def run(self, method: str | None = None, seed: int | None = None) -> TrainConfig:
         """The config of one run, by default of the first method and seed."""
@@ -210,30 +255,52 @@ class Recipe:
         return TrainConfig(self.model, self.data, method, seed, self.numbers, training)
 
 
+def _recipe_faults(values: Mapping[str, Any]) -> list[str]:
+    """Methods, seeds and their weights that make no sense; absent ones have no fault."""
+    lists = {name: list(values[name]) for name in ("methods", "seeds") if name in values}
+    faults = [f"{name}=[]: expected at least one" for name, given in lists.items() if not given]
+    repeated = {name: given for name, given in lists.items() if len(set(given)) < len(given)}
+    faults += [f"{name}={given}: expected each of them once" for name, given in repeated.items()]
+    faults += [fault for method in dict.fromkeys(lists.get("methods", ())) for fault in method_faults(method)]
+    faults += [fault for seed in dict.fromkeys(lists.get("seeds", ())) for fault in seed_faults("seeds", seed)]
+    for name, share in values.get("ce_weights", {}).items():
+        strange = name not in METHODS
+        faults += [f"ce_weights names {name}: expected {one_of(METHODS, name)}"] if strange else []
+        faults += _share_faults(f"ce_weights.{name}", share)
+    return faults
+
+
 RecipeOrPath = Recipe | str | os.PathLike[str]
 
 
-def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Recipe:
+def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = (), *, recorded: bool = False) -> Recipe:
     """A recipe from a YAML file.
 
     Args:
         path: The file.
         overrides: Such as `training.learning_rate=1e-5` or `methods=[digits, agg-before]`.
+        recorded: The file is the record of an experiment, in which a setting of numbers that is absent means `FORMER`.
 
     Example:
         >>> read_recipe("recipes/quick.yaml", ["training.max_steps=20"])  # doctest: +SKIP
     """
     if not Path(path).exists():
         raise ConfigError(f"the recipe {path} does not exist: give the path of a YAML file")
-    values = parse_value(Path(path).read_bytes(), path)
+    values = parse_yaml(Path(path).read_bytes(), path)
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected keys and values, such as `model: google/flan-t5-base`")
+    faults = []
     for override in overrides:
         key, equals, text = override.partition("=")
-        if not equals or not key:
-            raise ConfigError(f"{override!r}: expected key=value, such as training.learning_rate=1e-5")
-        set_value(values, key, parse_value(text, override))
-    return make_recipe(values, str(path))
+        try:
+            if not equals or not key:
+                raise ConfigError(f"{override!r}: expected key=value, such as training.learning_rate=1e-5")
+            set_value(values, key, parse_yaml(text, override))
+        except ConfigError as error:
+            faults.append(str(error))
+    if recorded and isinstance(numbers := values.get("numbers", {}), dict):
+        values["numbers"] = FORMER | numbers
+    return make_recipe(values, str(path), faults)
 
 
 def load_recipe(recipe: RecipeOrPath) -> Recipe:
@@ -248,15 +315,26 @@ def default_folder(recipe: object, *parts: str) -> Path:
     return Path("runs", Path(recipe).stem, *parts)
 
 
-def make_recipe(values: dict[str, Any], source: str = "the recipe") -> Recipe:
-    """A recipe from plain values; all faults are reported together."""
-    if faults := find_faults(Recipe, values):
+def make_recipe(values: dict[str, Any], source: str = "the recipe", faults: Sequence[str] = ()) -> Recipe:
+    """A recipe from plain values; all faults are reported together, after those that are known already."""
+    if faults := [*faults, *_find_faults(values)]:
         raise ConfigError(f"{source}: {'; '.join(faults)}")
-    try:
-        recipe: Recipe = build(Recipe, values)
-    except ConfigError as error:
-        raise ConfigError(f"{source}: {error}") from None
+    recipe: Recipe = build(Recipe, values)
     return recipe
+
+
+def _find_faults(values: dict[str, Any]) -> list[str]:
+    data, training, generation = (
+        without_faults(kind, values.get(name))
+        for name, kind in (("data", DataConfig), ("training", TrainingConfig), ("generation", GenerationConfig))
+    )
+    faults = find_faults(Recipe, values) + _recipe_faults(without_faults(Recipe, values))
+    faults += _training_faults(training) + _generation_faults(generation)
+    faults += _dev_faults(training.get("select", "last"), data.get("dev"))
+    if faults:  # else whoever uses the recipe looks for these, since it takes a while
+        named = {name: training[name] for name in ("optimizer", "schedule") if name in training}
+        faults += unknown_names(TrainingConfig(**named))
+    return faults
 
 
 def to_yaml(values: dict[str, Any]) -> str:
@@ -278,31 +356,34 @@ def set_value(values: dict[str, Any], path: str, value: Any) -> None:
     values[last] = value
 
 
-def parse_value(text: str | bytes, source: object) -> Any:
-    """A recipe or the value of an override from YAML; an error names its `source`."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """Reads 1e-4 as a number, which YAML 1.1 does not."""
-
-    number = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+)[eE][-+]?\d+$")
-    Loader.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+.0123456789"))
-    try:
-        return yaml.load(text, Loader=Loader)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{source} is not YAML: {' '.join(str(error).split())}") from None
-
-
 def field_help(cls: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
     """Every key by its dotted path, with the sentence below it in the class."""
-    body = ast.parse(inspect.getsource(cls)).body[0].body  # type: ignore[attr-defined]
-    sentences = {}
-    for statement, following in pairwise(body):
+    for path, owner, each, _ in _leaves(cls, prefix):
+        yield path, _sentences(owner)[each.name]
+
+
+@cache
+def _sentences(cls: Any) -> dict[str, str]:
+    found = {}
+    for statement, following in pairwise(ast.parse(inspect.getsource(cls)).body[0].body):  # type: ignore[attr-defined]
         if isinstance(statement, ast.AnnAssign) and isinstance(following, ast.Expr):
-            sentences[statement.target.id] = inspect.cleandoc(following.value.value)  # type: ignore
+            found[statement.target.id] = inspect.cleandoc(following.value.value)  # type: ignore
+    return found
+
+
+def field_values(cls: Any) -> Iterator[tuple[str, str]]:
+    """Every key by its dotted path, with what its value is, and its default."""
+    for path, _, each, hint in _leaves(cls, ""):
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        value = "required" if default is MISSING else f"default: {json.dumps(plain(default))}"
+        yield path, f"{describe(hint)}; {value}"
+
+
+def _leaves(cls: Any, prefix: str) -> Iterator[tuple[str, Any, Field[Any], Any]]:
+    """Every key that has a value of its own: its dotted path, its class, field and type."""
     hints = get_type_hints(cls)
     for each in fields(cls):
         if is_dataclass(hints[each.name]):
-            yield from field_help(hints[each.name], f"{prefix}{each.name}.")
+            yield from _leaves(hints[each.name], f"{prefix}{each.name}.")
         else:
-            yield f"{prefix}{each.name}", sentences[each.name]
+            yield f"{prefix}{each.name}", cls, each, hints[each.name]

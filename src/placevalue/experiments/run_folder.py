@@ -1,33 +1,41 @@
-"""The folder of a run: its files, which run it holds, and the checkpoint an interrupted run continues from."""
+"""The folder of a run: its files, and which run it holds."""
 
-import logging
-import os
+import contextlib
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from placevalue.common.errors import DataError, TrainingError
-from placevalue.common.files import read_json, write_json
-from placevalue.common.hub import WEIGHTS, resolve_model, weights_hash
-from placevalue.common.records import TrainRecord, read_record
+from placevalue.common.errors import TrainingError
+from placevalue.common.files import copy_whole, known_hash
+from placevalue.common.hub import CARD, WEIGHTS, resolve_model, weights_hash
+from placevalue.common.ownership import may_rewrite, read_mark
+from placevalue.common.records import TrainRecord, is_record
 from placevalue.common.validation import find_differences
 from placevalue.data import data_checksum
+from placevalue.experiments.checksums import find_damage, find_torn, mark_unfinished, model_sums, read_sums
 from placevalue.experiments.methods import METHODS, Method
 from placevalue.experiments.recipe import NumberSettings, Recipe, TrainConfig, TrainingConfig
+from placevalue.numbers.config import FORMER
 
-logger = logging.getLogger(__name__)
 SEEN = "checksums"  # the key of the checksums of data and model when the run began
 MODEL = "model"  # the key of the model's weights among these checksums
 BYSTANDERS = ("keep_checkpoints", "log_every", "tensorboard", "workers")
 """Settings of training that do not affect the weights."""
-_BEFORE = {"markers": "mean"}  # the former behaviour where it is not the default of a later setting
 RECORD, CONFIG, CHECKPOINTS, ANSWERS = "train.json", "run.json", "checkpoints", "predictions"
+MODEL_FILES = (
+    "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json", "chat_template.jinja", "vocab.*", "merges.txt", "spiece.model", "model*.json",
+    "training_args.bin",
+)  # fmt: skip
+"""What Trainer writes beside the weights of a model; records of earlier versions do not name the files."""
+TENSORBOARD = "tensorboard"
 PROCESSES = "processes"
+SCHEMA, RUN = "schema", "placevalue/run/1"
+"""The key and value in a run's config that say that its checkpoints have checksums; earlier versions wrote none."""
+LOG = "train.log"  # of a run that a sweep started; it may be there before the run
 RECIPE = "recipe.yaml"  # in the folder of an experiment, beside its runs
-TRAINED_ON = "placevalue_trained_on"
-"""The key in a model's config that lists the corpora its weights were trained on."""
 
 
 def run_checksums(config: TrainConfig, checksum: Callable[[str], str] = data_checksum) -> dict[str, str]:
@@ -42,10 +50,69 @@ def weight_files(folder: Path) -> list[Path]:
     return [file for kind in WEIGHTS for file in folder.glob(kind)]
 
 
+def is_run(folder: Path) -> bool:
+    """Whether a folder is one of `placevalue train`: it has the config that a run begins with, or its record."""
+    return {"method", "seed", SEEN} <= read_mark(folder / CONFIG).keys() or is_record(folder / RECORD, TrainRecord)
+
+
+def find_model_damage(folder: Path, record: TrainRecord) -> list[str]:
+    """What is wrong with the model of a finished run; nothing if its weights were not kept."""
+    if not weight_files(folder):
+        return []
+    return find_torn(folder) if record.files is None else find_damage(folder, record.files)
+
+
+def take_model(checkpoint: Path, folder: Path) -> dict[str, str]:
+    """Copy the model of a checkpoint to the folder of its run; return the checksums of its files."""
+    sums = read_sums(checkpoint) or {path.name: known_hash(path) for path in checkpoint.iterdir() if path.is_file()}
+    if not weight_files(checkpoint):
+        raise TrainingError(
+            f"{checkpoint} holds no weights that load without FSDP: set fsdp_state_dict_type to FULL_STATE_DICT in "
+            "accelerate's config"
+        )
+    files = model_sums(sums)
+    for name in files:
+        copy_whole(checkpoint / name, folder / name)
+    return files
+
+
+def remove_model(folder: Path, record: TrainRecord) -> None:
+    """Remove the model of a run, weights first, since without them it counts as removed; what else is there stays."""
+    names = MODEL_FILES if record.files is None else record.files
+    for path in [*weight_files(folder), *(path for name in names for path in folder.glob(name))]:
+        path.unlink(missing_ok=True)
+    if may_rewrite(folder / CARD):
+        (folder / CARD).unlink(missing_ok=True)
+    if (folder / TENSORBOARD).is_dir():
+        shutil.rmtree(folder / TENSORBOARD)
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove the checkpoints of a run; what else is in their folder stays."""
+    for path in find_checkpoints(folder):
+        if read_sums(path) is not None or (path / "trainer_state.json").is_file():
+            remove_checkpoint(path)
+    with contextlib.suppress(OSError):  # not empty
+        (folder / CHECKPOINTS).rmdir()
+
+
+def remove_checkpoint(path: Path) -> None:
+    """Remove a checkpoint; if this is interrupted, what is left counts as unfinished."""
+    if not path.is_symlink():
+        mark_unfinished(path)
+        shutil.rmtree(path)
+
+
+def find_checkpoints(folder: Path) -> list[Path]:
+    """The folders of a run's checkpoints, whole or not, in the order of their steps."""
+    found = [path for path in (folder / CHECKPOINTS).glob("checkpoint-*") if path.name.split("-")[1].isdecimal()]
+    return sorted(found, key=lambda path: int(path.name.split("-")[1]))
+
+
 def find_changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """The differences between two runs, given as config and checksums, that affect their weights.
 
-    A setting that a record does not have yet counts as its default, or as `_BEFORE` says. The model's checksums are
+    A setting that a record does not have yet counts as its default, or as `FORMER` says. The model's checksums are
     compared if both runs have one.
     """
     theirs, ours = _relevant(there), _relevant(here)
@@ -59,9 +126,12 @@ def _relevant(run: Mapping[str, Any]) -> dict[str, Any]:
     method = METHODS.get(run.get("method", ""), Method(""))
     training = asdict(TrainingConfig()) | run.get("training", {})
     left_out = {*BYSTANDERS, *(() if method.loss else ("ce_weight",))}
-    return {key: value for key, value in run.items() if key != PROCESSES} | {
+    numbers = asdict(NumberSettings()) | FORMER | run.get("numbers", {}) if method.digits else {}
+    if numbers.get("pattern") == "paper":
+        numbers["negatives"] = FORMER["negatives"]  # it reads no sign
+    return {key: value for key, value in run.items() if key not in (PROCESSES, SCHEMA)} | {
         "training": {key: value for key, value in training.items() if key not in left_out},
-        "numbers": asdict(NumberSettings()) | _BEFORE | run.get("numbers", {}) if method.digits else {},
+        "numbers": numbers,
         SEEN: dict(run.get(SEEN, {})),
     }
 
@@ -73,61 +143,3 @@ def changed_answers(
     wanted = {key: value for key, value in asdict(recipe.generation).items() if key in settings}
     there = {"data": data, "generation": {key: settings[key] for key in wanted}}
     return find_differences(there, {"data": tested, "generation": wanted})
-
-
-def finished_run(config: TrainConfig, checksums: dict[str, str], folder: Path) -> TrainRecord:
-    """The record of the finished run in a folder; another run than `config` is refused."""
-    record = read_record(folder / RECORD, TrainRecord)
-    _refuse_other(config, checksums, record.config | {SEEN: record.data}, folder)
-    logger.info("%s already holds this run", folder)
-    return record
-
-
-def claim_folder(config: TrainConfig, checksums: dict[str, str], folder: Path, resume: bool) -> Path | None:
-    """Claim the folder for this run, and return the checkpoint to continue from, if there is one."""
-    found = [path for path in (folder / CHECKPOINTS).glob("checkpoint-*") if path.name.split("-")[1].isdecimal()]
-    checkpoints = sorted(found, key=lambda path: int(path.name.split("-")[1]))
-    begun = read_json(folder / CONFIG) if (folder / CONFIG).exists() else {}
-    states = {path: state for path in checkpoints if (state := _state(path)) is not None}
-    counts = {path: len(list(path.glob("rng_state*.pth"))) for path in states}  # each process writes one
-    processes = int(os.environ.get("WORLD_SIZE", 1))
-    before = begun.get(PROCESSES, max(counts.values(), default=processes))
-    whole = [path for path in states if counts[path] == before]
-    if states and begun:
-        _refuse_other(config, checksums, begun, folder)
-    if states and before != processes:
-        raise TrainingError(
-            f"{folder} holds a run of {before} process(es), and this is one of {processes}, with other batches: "
-            "continue with as many processes, or choose another folder"
-        )
-    if states and not resume:
-        raise TrainingError(
-            f"{folder} holds a run that stopped at {list(states)[-1].name}: pass resume=True (--resume) to continue "
-            "it, or choose another folder"
-        )
-    if int(os.environ.get("RANK", 0)) == 0:
-        for path in set(checkpoints) - set(whole):
-            logger.warning("%s is incomplete: removing it", path)
-            shutil.rmtree(path, ignore_errors=True)
-        write_json(folder / CONFIG, config.to_dict() | {SEEN: checksums, PROCESSES: processes})
-    # Resumed from the very last step, Trainer would do one step too many, so repeat the last steps instead.
-    unfinished = [path for path in whole if states[path]["global_step"] < states[path]["max_steps"]]
-    if states and not unfinished:
-        logger.warning("%s has no checkpoint to continue from: the run starts from the beginning", folder)
-    return unfinished[-1] if unfinished else None
-
-
-def _state(checkpoint: Path) -> dict[str, Any] | None:
-    """The trainer's state in a checkpoint; None if the checkpoint is incomplete, since Trainer writes it last."""
-    try:
-        found: dict[str, Any] = read_json(checkpoint / "trainer_state.json")
-    except (OSError, DataError):
-        return None
-    return found if "global_step" in found else None
-
-
-def _refuse_other(config: TrainConfig, checksums: dict[str, str], found: dict[str, Any], folder: Path) -> None:
-    if changed := find_changes(found, config.to_dict() | {SEEN: checksums}):
-        raise TrainingError(
-            f"{folder} holds another run: {'; '.join(changed)}. Choose another folder, or remove it yourself"
-        )

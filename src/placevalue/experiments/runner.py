@@ -8,16 +8,17 @@ continues with what is left.
 import gc
 import logging
 import os
-import shutil
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from placevalue.common.errors import ConfigError, PlacevalueError, in_one_line
-from placevalue.common.files import LOCK, locked, read_json, write_whole
+from placevalue.common.files import read_object, write_whole
+from placevalue.common.lock import locked
+from placevalue.common.ownership import check_folder
 from placevalue.common.records import (
     PREDICTION_RECORD,
     SCORE_RECORD,
@@ -27,13 +28,23 @@ from placevalue.common.records import (
     read_record,
     record_hash,
 )
+from placevalue.common.validation import one_of
+from placevalue.common.yaml_values import parse_yaml
 from placevalue.data import data_checksum
 from placevalue.data.corpora import expand_data
 from placevalue.evaluation.scoring import evaluate
 from placevalue.experiments.parallel import run_at_once
 from placevalue.experiments.predict import predict, read_links
 from placevalue.experiments.preflight import find_obstacles
-from placevalue.experiments.recipe import Recipe, RecipeOrPath, TrainConfig, default_folder, load_recipe, to_yaml
+from placevalue.experiments.recipe import (
+    Recipe,
+    RecipeOrPath,
+    TrainConfig,
+    default_folder,
+    load_recipe,
+    to_yaml,
+)
+from placevalue.experiments.resume import find_twin
 from placevalue.experiments.run_folder import (
     ANSWERS,
     CHECKPOINTS,
@@ -43,6 +54,10 @@ from placevalue.experiments.run_folder import (
     SEEN,
     changed_answers,
     find_changes,
+    find_model_damage,
+    is_run,
+    remove_checkpoints,
+    remove_model,
     run_checksums,
     weight_files,
 )
@@ -51,6 +66,7 @@ logger = logging.getLogger(__name__)
 STALE, LOGS = "stale", "logs"
 STAGES = ("train", "generate", "evaluate")
 COMPARED_WITH = "untouched"
+HEADER = "# The resolved recipe of an experiment, written by placevalue reproduce."
 Keep = Literal["everything", "model", "records"]
 Progress = Callable[[str, str, int, int], object]
 """Called with a run's name, its stage, and how much of the stage is done, of how much."""
@@ -116,7 +132,7 @@ def _left(wanted: dict[str, Any], recipe: Recipe, tested: dict[str, str], folder
     """The stages left of a run, and why existing results are stale."""
     if not (folder / RECORD).exists():
         began = (folder / CONFIG).exists() and (folder / CHECKPOINTS).exists()
-        changed = find_changes(read_json(folder / CONFIG), wanted) if began else []
+        changed = find_changes(read_object(folder / CONFIG), wanted) if began else []
         return STAGES, "; ".join(changed)
     record = read_record(folder / RECORD, TrainRecord)
     if changed := find_changes(record.config | {SEEN: record.data}, wanted):
@@ -125,6 +141,8 @@ def _left(wanted: dict[str, Any], recipe: Recipe, tested: dict[str, str], folder
     if why is not None:
         if not (folder / "config.json").exists() or not weight_files(folder):
             return STAGES, why or "the weights were not kept"
+        if damage := find_model_damage(folder, record):
+            return STAGES, why if find_twin(folder, record) else f"it is damaged: {'; '.join(damage)}"
         return STAGES[1:], why
     if not (folder / ANSWERS / SCORE_RECORD).exists():
         return STAGES[2:], ""
@@ -178,12 +196,13 @@ def reproduce(
     if jobs < 1:
         raise ConfigError(f"jobs={jobs}: expected at least 1")
     if keep not in get_args(Keep):
-        raise ConfigError(f"keep={keep!r}: expected one of {', '.join(get_args(Keep))}")
+        raise ConfigError(f"keep={keep!r}: expected {one_of(get_args(Keep), keep)}")
     if not isinstance(recipe, Plan):
         recipe = prepare_experiment(load_recipe(recipe), out or default_folder(recipe))
     plan = recipe
+    check_folder(plan.folder, is_experiment(plan.folder))
     with locked(plan.folder):
-        write_whole(plan.folder / RECIPE, to_yaml(asdict(plan.recipe)))
+        write_whole(plan.folder / RECIPE, f"{HEADER}\n{to_yaml(asdict(plan.recipe))}")
         work, progress = partial(_attempt, recipe=plan.recipe, keep=keep), progress or (lambda *_: None)
         if jobs > 1:
             failures = run_at_once(work, {run.name: run for run in plan.todo}, jobs, plan.folder / LOGS, progress)
@@ -194,6 +213,17 @@ def reproduce(
         lines = "; ".join(f"{name}: {why}" for name, why in failures.items())
         raise PlacevalueError(f"{len(failures)} of {len(plan.todo)} runs failed, start again to retry them: {lines}")
     return replace(plan, runs=tuple(replace(run, todo=(), stale="") for run in plan.runs))
+
+
+def is_experiment(folder: Path) -> bool:
+    """Whether a folder is one of reproduce(): its recipe says so or, as older ones do, has every key."""
+    recipe = folder / RECIPE
+    if not recipe.is_file():
+        return any(map(is_run, folder.glob("*/")))  # somebody may have removed the recipe
+    if recipe.read_bytes().startswith(HEADER.encode()):
+        return True
+    values = parse_yaml(recipe.read_bytes(), recipe)
+    return isinstance(values, dict) and {each.name for each in fields(Recipe)} <= values.keys()
 
 
 def _attempt(run: Run, recipe: Recipe, keep: Keep, progress: Progress) -> str | None:
@@ -218,7 +248,7 @@ def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", progress: Progres
         train(run.config, run.folder, resume=True, progress=partial(progress, run.name, "train"))
         gc.collect()  # Trainer's reference cycles would keep the model in memory beside the next one
     if keep != "everything":
-        shutil.rmtree(run.folder / CHECKPOINTS, ignore_errors=True)
+        remove_checkpoints(run.folder)
     if "generate" in run.todo:
         settings: Any = asdict(recipe.generation)
         predict(run.folder, recipe.data.test, answers, progress=partial(progress, run.name, "generate"), **settings)
@@ -226,7 +256,7 @@ def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", progress: Progres
         evaluate(answers)
         progress(run.name, "evaluate", 1, 1)
     if keep == "records":
-        _remove_all_but_records(run.folder)
+        remove_model(run.folder, read_record(run.folder / RECORD, TrainRecord))
 
 
 def _set_aside(path: Path, experiment: Path) -> None:
@@ -239,12 +269,3 @@ def _set_aside(path: Path, experiment: Path) -> None:
     target.parent.mkdir(exist_ok=True)
     path.rename(target)
     logger.warning("%s no longer fits the recipe: moved to %s", path, target)
-
-
-def _remove_all_but_records(folder: Path) -> None:
-    kept = {RECORD, CONFIG, ANSWERS, LOCK}
-    for path in [*weight_files(folder), *folder.iterdir()]:  # weights first: without them the model counts as removed
-        if path.is_dir() and path.name not in kept:
-            shutil.rmtree(path)
-        elif path.name not in kept and path.suffix != ".log":
-            path.unlink(missing_ok=True)

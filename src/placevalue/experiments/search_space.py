@@ -6,7 +6,6 @@
 - `training.batch_size=16,32,64`: one of these
 """
 
-import difflib
 import json
 import math
 import re
@@ -21,6 +20,8 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from placevalue.common.errors import ConfigError, PlacevalueError
 from placevalue.common.hub import load_config
+from placevalue.common.validation import nearest, one_of
+from placevalue.common.yaml_values import parse_yaml
 from placevalue.data import data_checksum
 from placevalue.evaluation.metrics import METRICS, metric_values, read_answer
 from placevalue.experiments.methods import METHODS
@@ -30,7 +31,8 @@ from placevalue.experiments.recipe import (
     TrainConfig,
     field_help,
     make_recipe,
-    parse_value,
+    method_faults,
+    seed_faults,
     set_value,
     unknown_names,
 )
@@ -110,12 +112,12 @@ def _read(text: str) -> Search:
     if not given:
         raise ConfigError(f"{text!r}: expected a field and its values, such as {PAPER_SEARCH}")
     if path not in known:
-        near = difflib.get_close_matches(path, known, 1)
-        raise ConfigError(f"{path} is unknown" + (f": is {near[0]} meant?" if near else ""))
+        near = nearest(path, known)
+        raise ConfigError(f"{path} is unknown: " + (f"is {near} meant?" if near else f"expected {', '.join(known)}"))
     if path in _FIXED:
         raise ConfigError(f"{path} cannot be searched: {_FIXED[path]}")
     if (borders := _RANGE.fullmatch(given)) is None:
-        values = [parse_value(each, text) for each in given.split(",")]
+        values = [parse_yaml(each, text) for each in given.split(",")]
         return Search(path, tuple(value for index, value in enumerate(values) if value not in values[:index]))
     kind = _kind(path)
     if kind not in (int, float):
@@ -235,11 +237,12 @@ def plan_sweep(
     method = recipe.methods[0] if method is None else method
     searches = [searches] if isinstance(searches, str) else searches
     chosen = tuple(dict.fromkeys(recipe.seeds if seeds is None else seeds))
-    faults = [] if method in METHODS else [f"method {method!r} is unknown: expected one of {', '.join(METHODS)}"]
+    faults = method_faults(method) + [fault for seed in chosen for fault in seed_faults("seeds", seed)]
+    faults += seed_faults("sampler_seed", sampler_seed)
     found, wrong = read_searches(searches, recipe, method)
     faults += wrong + _sampler_faults(found, sampler, trials) + unknown_names(recipe.training)
     if metric not in SWEEPABLE:
-        faults.append(f"the metric {metric!r} cannot rank trials: expected one of {', '.join(SWEEPABLE)}")
+        faults.append(f"the metric {metric!r} cannot rank trials: expected {one_of(SWEEPABLE, metric)}")
     if not chosen or not (searches or faults):
         faults.append("a sweep needs at least one seed and one field to search")
     if recipe.data.dev is None:
@@ -259,7 +262,7 @@ def plan_sweep(
 
 def _sampler_faults(searches: Sequence[Search], sampler: str, trials: int | None) -> list[str]:
     if sampler not in SAMPLERS:
-        return [f"the sampler {sampler!r} is unknown: expected {' or '.join(SAMPLERS)}"]
+        return [f"the sampler {sampler!r} is unknown: expected {one_of(SAMPLERS, sampler)}"]
     if sampler == "tpe":
         return [] if trials is not None and trials > 0 else [f"trials={trials}: tpe needs at least 1"]
     faults = [] if trials is None else [f"trials={trials}: a grid tries all its points; use trials only with tpe"]

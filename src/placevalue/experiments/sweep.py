@@ -10,20 +10,29 @@ import logging
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from placevalue.common.errors import ConfigError, DataError, DivergedError, PlacevalueError, in_one_line
-from placevalue.common.files import locked
-from placevalue.common.records import SCORE_RECORD, ScoreRecord, SweepRecord, provenance, read_record, write_record
+from placevalue.common.lock import LOCK, locked
+from placevalue.common.ownership import check_folder
+from placevalue.common.records import (
+    SCORE_RECORD,
+    ScoreRecord,
+    SweepRecord,
+    is_record,
+    provenance,
+    read_record,
+    write_record,
+)
 from placevalue.common.validation import find_differences
 from placevalue.data import load_data
 from placevalue.evaluation.metrics import metric_values, read_answer
 from placevalue.evaluation.statistics import bootstrap
 from placevalue.experiments.recipe import Recipe, RecipeOrPath, TrainConfig, default_folder, load_recipe
-from placevalue.experiments.run_folder import ANSWERS
+from placevalue.experiments.run_folder import ANSWERS, LOG, is_run
 from placevalue.experiments.runner import finish_run, plan_run
 from placevalue.experiments.search_space import (
     PAPER_SEARCH,
@@ -36,7 +45,7 @@ from placevalue.experiments.search_space import (
 )
 
 logger = logging.getLogger(__name__)
-JOURNAL, RECORD, LOG = "study.journal", "sweep.json", "train.log"
+JOURNAL, RECORD = "study.journal", "sweep.json"
 SETUP, VALUES, SCORES = "placevalue", "values", "scores"
 """Keys of our attributes of a study and its trials."""
 Progress = Callable[[int, int, str], object]
@@ -95,8 +104,11 @@ def sweep(
     out = Path(out) if out is not None else default_folder(recipe, f"sweep-{plan.method}")
     if int(os.environ.get("WORLD_SIZE", 1)) > 1:
         raise ConfigError("a sweep runs in one process: start the command once for each device instead of a launcher")
+    storage = str(out / JOURNAL) if storage is None else storage
+    beside = [path.name for path in out.glob(f"{Path(storage).name}*")]  # the storage checks by itself whose it is
+    check_folder(out, is_record(out / RECORD, SweepRecord), beside)
     work = _Sweep(plan, out, keep_weights, progress or (lambda _done, _all, _what: None))
-    opened = open_study(str(out / JOURNAL) if storage is None else storage, study, plan)
+    opened = open_study(storage, study, plan)
     record = work.write_record(opened)
     if len(record.trials) < plan.trials:
         opened.optimize(
@@ -203,18 +215,21 @@ class _Sweep:
         return [first[index] for index in sorted(first)]
 
 
+def lock_run(folder: Path) -> AbstractContextManager[Any]:
+    """Keep a run of a sweep for this process, through all its stages; wait while another process has it."""
+    return locked(folder.parent, wait=True, name=f".{folder.name}{LOCK}")
+
+
 def _run(recipe: Recipe, config: TrainConfig, folder: Path, metric: str, keep_weights: bool) -> dict[str, Any]:
     """The score of one run; only what its folder does not hold yet is done, by one process at a time."""
     (dev,) = recipe.data.test
     try:
-        # The bars of runs would disturb the sweep's bar, so their output goes to a log.
-        with (
-            locked(folder, wait=True),
-            (folder / LOG).open("a", encoding="utf-8") as log,
-            redirect_stdout(log),
-            redirect_stderr(log),
-        ):
-            finish_run(plan_run(recipe, config, folder), recipe, "model" if keep_weights else "records")
+        with lock_run(folder):
+            check_folder(folder, is_run(folder), but=(LOG,))
+            folder.mkdir(exist_ok=True)
+            # The bars of runs would disturb the sweep's bar, so their output goes to a log.
+            with (folder / LOG).open("a", encoding="utf-8") as log, redirect_stdout(log), redirect_stderr(log):
+                finish_run(plan_run(recipe, config, folder), recipe, "model" if keep_weights else "records")
     except DivergedError as error:
         logger.warning("%s: %s; it counts as if it had answered nothing", folder.name, error)
         silent = metric_values([read_answer(problem.answer, "") for problem in load_data(dev)], [metric])
@@ -235,6 +250,10 @@ def open_study(storage: str, name: str, plan: SweepPlan) -> Any:
     direction: Any = "maximize" if plan.higher else "minimize"
     study = optuna.create_study(storage=opened, study_name=name, direction=direction, load_if_exists=True)
     if SETUP not in study.user_attrs:
+        if study.get_trials(deepcopy=False):
+            raise ConfigError(
+                f"{storage} holds a study {name!r} that placevalue did not begin: choose another name (--study)"
+            )
         study.set_user_attr(SETUP, plan.setup)
     if changed := find_differences(study.user_attrs[SETUP], json.loads(json.dumps(plan.setup))):
         raise ConfigError(
@@ -261,8 +280,10 @@ def open_storage(storage: str) -> Any:
     scheme, separator, rest = storage.partition("://")
     if not separator:
         Path(storage).parent.mkdir(parents=True, exist_ok=True)
-        return storages.JournalStorage(journal.JournalFileBackend(storage))
     try:
+        if not separator:
+            _check_journal(Path(storage))
+            return storages.JournalStorage(journal.JournalFileBackend(storage))
         if scheme.startswith("redis"):
             return storages.JournalStorage(journal.JournalRedisBackend(storage))
         if scheme == "grpc":
@@ -271,3 +292,13 @@ def open_storage(storage: str) -> Any:
         return storages.RDBStorage(storage)
     except (ImportError, ValueError, SQLAlchemyError, StorageInternalError) as error:
         raise ConfigError(f"the storage {storage!r} cannot be used: {' '.join(str(error).split())}") from None
+
+
+def _check_journal(path: Path) -> None:
+    """Refuse a file that is no journal, to which Optuna would append."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        line = file.readline()
+    if line and b'"op_code"' not in line:
+        raise ValueError("it exists and is no journal of Optuna")

@@ -8,8 +8,11 @@ import logging
 import math
 import os
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +23,23 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallba
 from transformers.trainer_callback import ProgressCallback
 
 from placevalue.common.errors import ConfigError, TrainingError
-from placevalue.common.hub import device_name, load_model, load_tokenizer
-from placevalue.common.records import TrainRecord, provenance, write_record
+from placevalue.common.hub import CARD, device_name, load_model, load_tokenizer
+from placevalue.common.lock import locked
+from placevalue.common.ownership import check_folder, may_rewrite
+from placevalue.common.records import TRAINED_ON, TrainRecord, provenance, write_record
 from placevalue.data import Problem, data_sources, load_data
 from placevalue.experiments.callbacks import Clock, Progress, tensorboard
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.precision import repeatable, rounding
 from placevalue.experiments.recipe import RecipeOrPath, TrainConfig, default_folder, load_recipe, unknown_names
-from placevalue.experiments.run_folder import CHECKPOINTS, RECORD, TRAINED_ON, claim_folder, finished_run, run_checksums
+from placevalue.experiments.resume import claim_folder, finished_run, repaired_run
+from placevalue.experiments.run_folder import CHECKPOINTS, LOG, RECORD, TENSORBOARD, is_run, run_checksums, take_model
+from placevalue.experiments.saving import in_main_process, save_whole
 from placevalue.loss.aggregation_loss import AggregationLoss
 from placevalue.loss.number_targets import find_numbers
 from placevalue.loss.trainers import log_parts
 from placevalue.modeling.attach import attach
+from placevalue.modeling.card import write_card
 from placevalue.tokenizer.collate import LikeLengths, PairCollator
 from placevalue.tokenizer.encoding import IGNORED, Example, encode_and_count
 from placevalue.tokenizer.tokenizer import number_ids, number_tokenizer
@@ -89,21 +97,63 @@ def train(
     if unknown := unknown_names(config.training):
         raise ConfigError("; ".join(unknown))
     checksums = run_checksums(config)
-    if (folder / RECORD).exists():
-        return finished_run(config, checksums, folder)
-    checkpoint = claim_folder(config, checksums, folder, resume)
+    check_folder(folder, is_run(folder), but=(LOG,))
+    arguments = _arguments(config, folder)
+    finished = in_main_process(lambda: finished_run(config, checksums, folder), arguments)
+    if finished is not None:
+        return finished
+    with locked(folder) if arguments.process_index == 0 else nullcontext(lambda: None) as check:
+        return _finish(config, checksums, arguments, resume, progress, check)
+
+
+def _finish(
+    config: TrainConfig,
+    checksums: dict[str, str],
+    arguments: "TrainingArguments",
+    resume: bool,
+    progress: Progress | None,
+    check: Callable[[], None],
+) -> TrainRecord:
+    """Do what is left of a run whose folder is locked; `check` raises an error if it is not any more."""
+    folder = Path(str(arguments.output_dir)).parent
+
+    def claim() -> tuple[TrainRecord | None, Path | None]:
+        finished = repaired_run(config, checksums, folder, resume)
+        return finished, None if finished else claim_folder(config, checksums, folder, resume)
+
+    finished, checkpoint = in_main_process(claim, arguments)
+    if finished is not None:
+        return finished
     began = time.monotonic()
     prepared = prepare(config)
     load = time.monotonic() - began
-    trainer = make_trainer(config, prepared, folder, progress)
+    trainer = make_trainer(config, prepared, arguments, progress)
+    save_whole(trainer, config.training.keep_checkpoints, check)
+    _train_on(trainer, config, checkpoint)
+
+    def finish() -> TrainRecord:
+        check()
+        chosen = trainer.state.best_global_step or trainer.state.global_step
+        files = take_model(folder / CHECKPOINTS / f"checkpoint-{chosen}", folder)
+        record = _record(config, checksums, prepared, trainer, load, files)
+        if may_rewrite(folder / CARD):
+            write_card(folder, prepared.model, record)
+        write_record(record, folder / RECORD)
+        return record
+
+    return in_main_process(finish, arguments)
+
+
+def _train_on(trainer: "Trainer", config: TrainConfig, checkpoint: Path | None) -> None:
+    """Train from a checkpoint or the beginning; from the checkpoint of the last step, nothing is left to train."""
+    from transformers import TrainerState
+
+    state = None if checkpoint is None else TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
+    if state is not None and state.global_step >= state.max_steps:
+        trainer.state = state
+        return
     with repeatable(config.training.deterministic), rounding(config.training.precision):
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    trainer.save_model(str(folder))
-    record = _record(config, checksums, prepared, trainer, load)
-    if trainer.is_world_process_zero():
-        write_record(record, folder / RECORD)
-    trainer.accelerator.wait_for_everyone()
-    return record
 
 
 def prepare(config: TrainConfig) -> Prepared:
@@ -119,7 +169,7 @@ def prepare(config: TrainConfig) -> Prepared:
         )
     if method.digits:
         tokenizer = number_tokenizer(tokenizer, method.token, method.position, numbers.pattern, numbers.ignore)
-        attach(model, tokenizer, method.aggregation, numbers.decimals, numbers.markers)
+        attach(model, tokenizer, method.aggregation, numbers.decimals, numbers.markers, numbers.negatives)
     if tokenizer.pad_token is None:
         logger.warning("the tokenizer of %s has no padding token: using its end token", config.model)
         tokenizer.pad_token = tokenizer.eos_token
@@ -167,15 +217,16 @@ def _check_numbers(examples: list[Example], tokenizer: PreTrainedTokenizerBase, 
         )
 
 
-def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path, progress: Progress | None = None) -> "Trainer":
+def make_trainer(
+    config: TrainConfig, prepared: Prepared, arguments: "TrainingArguments", progress: Progress | None = None
+) -> "Trainer":
     """The Trainer of a run; with `progress` it prints nothing."""
-    try:
-        from transformers import Trainer
-    except ImportError as error:
-        raise TrainingError(f"training needs accelerate: pip install 'placevalue[all]' ({error})") from None
+    from transformers import Trainer
+
+    folder = Path(str(arguments.output_dir)).parent
     trainer = Trainer(
         prepared.model,
-        _arguments(config, folder),
+        arguments,
         train_dataset=prepared.train,
         eval_dataset=prepared.dev,
         data_collator=PairCollator(prepared.tokenizer, prepared.model),
@@ -183,7 +234,7 @@ def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path, progress
         compute_loss_func=prepared.loss,
         compute_metrics=lambda found: {"accuracy": float(np.mean(found.predictions))},
         preprocess_logits_for_metrics=partial(_exact, bool(prepared.model.config.is_encoder_decoder)),
-        callbacks=tensorboard(folder) if config.training.tensorboard else [],
+        callbacks=tensorboard(folder / TENSORBOARD) if config.training.tensorboard else [],
     )
     if config.training.group_by_length:
         lengths = [len(each["input_ids"]) for each in prepared.train]
@@ -198,6 +249,9 @@ def make_trainer(config: TrainConfig, prepared: Prepared, folder: Path, progress
 
 
 def _arguments(config: TrainConfig, folder: Path) -> "TrainingArguments":
+    """The arguments of a run's Trainer; making them connects its processes."""
+    if find_spec("accelerate") is None:
+        raise TrainingError("training needs accelerate: pip install 'placevalue[all]'")
     from transformers import TrainingArguments
 
     settings = config.training
@@ -223,8 +277,6 @@ def _arguments(config: TrainConfig, folder: Path) -> "TrainingArguments":
         eval_steps=settings.checkpoint_every,
         save_strategy="steps",
         save_steps=settings.checkpoint_every,
-        save_total_limit=settings.keep_checkpoints,
-        load_best_model_at_end=best is not None,
         metric_for_best_model=best and f"eval_{best}",
         greater_is_better=None if best is None else best == "accuracy",
         logging_steps=settings.log_every,
@@ -247,12 +299,17 @@ def _exact(encoder_decoder: bool, logits: Any, labels: Tensor) -> Tensor:
 
 
 def _record(
-    config: TrainConfig, checksums: dict[str, str], prepared: Prepared, trainer: "Trainer", load: float
+    config: TrainConfig,
+    checksums: dict[str, str],
+    prepared: Prepared,
+    trainer: "Trainer",
+    load: float,
+    files: dict[str, str],
 ) -> TrainRecord:
     state = trainer.state
     selected = None
-    if state.best_model_checkpoint is not None:
-        name = Path(state.best_model_checkpoint).name
+    if state.best_global_step is not None:
+        name = f"checkpoint-{state.best_global_step}"
         selected = {"checkpoint": name, "by": config.training.select, "value": state.best_metric}
     return TrainRecord(
         config=config.to_dict(),
@@ -268,6 +325,7 @@ def _record(
         losses=tuple(_finite(row) for row in state.log_history),
         selected=selected,
         provenance=provenance(device_name(str(trainer.args.device))) | {"processes": trainer.args.world_size},
+        files=files,
     )
 
 
