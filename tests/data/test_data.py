@@ -8,8 +8,10 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -40,13 +42,15 @@ from placevalue.data import (
     write_fermat,
 )
 from placevalue.data.arithmetic import evaluate_columns, operation_of, parse_expression
-from placevalue.data.fermat_templates import number_classes, read_templates
+from placevalue.data.copies import ALIKE, likeness
+from placevalue.data.fermat_templates import PARTS, number_classes, read_templates, split_templates
 from placevalue.data.mawps import SPLITS
+from placevalue.data.numeracy import LEVELS
 from placevalue.data.problem import same_words
 from placevalue.numbers.numerals import shortest_form
 
 BUNDLED = Path(files.__file__).parent / "bundled"
-SMALL = {"size": 2000, "dev_size": 200}
+SMALL = {"size": 2000, "dev_size": 200, "test_size": 400}
 # What seed 42 gives, everywhere and always: the sha256 of train.jsonl of 2,000 rows.
 TRAIN_SHA256 = {
     ("paper", "short"): "7e66a9242d74c04554b6cd6ada3f2d726713c931adea0c84ab569d70d77c4d3e",
@@ -181,7 +185,9 @@ def test_every_bundled_file_has_its_checksum_and_every_corpus_its_licence():
     assert here == listed | {"SHA256SUMS"}
     for name in listed:
         files.read_bundled(name)
-    assert {corpus_licence(name).partition(",")[0] for name in CORPORA} == {"MIT License"}
+    licences = {name: corpus_licence(name).partition(",")[0] for name in CORPORA}
+    assert {name for name, licence in licences.items() if licence == "MIT License"} == CORPORA.keys() - LEVELS.keys()
+    assert {licences[name] for name in LEVELS} == {"Apache License 2.0"}
 
 
 @pytest.mark.parametrize("damage", ["cut", "bit", "gone"])
@@ -257,7 +263,7 @@ def test_unknown_names_list_what_is_known(tmp_path):
         (lambda: load_data("mawps"), "fermat:Original"),
         (lambda: load_data("mawps:valid"), "mawps:train, mawps:dev, mawps:test"),
         (lambda: load_data("fermat:original"), "fermat:Original, fermat:Commuted"),
-        (lambda: load_problems("gsm8k"), "fermat or mawps"),
+        (lambda: load_problems("gsm8k"), "one of fermat, mawps"),
         (lambda: load_problems("fermat"), "set=None: expected one of Original"),
         (lambda: load_problems("fermat", split="test"), "no split"),
         (lambda: load_problems("mawps", set="test"), "give split="),
@@ -441,7 +447,7 @@ def test_the_same_seed_gives_the_same_rows(made):
     config, folder, record = made
     assert record["files"]["train.jsonl"]["sha256"] == TRAIN_SHA256[config.large, config.answers]
     assert record == json.loads((folder / "data.json").read_text())
-    assert record["files"]["train.jsonl"]["rows"] == 2000 and record["files"]["dev.jsonl"]["rows"] == 200
+    assert [record["files"][f"{part}.jsonl"]["rows"] for part in PARTS] == [2000, 200, 400]
 
 
 def test_another_seed_gives_other_rows_and_block_size_none(monkeypatch):
@@ -453,10 +459,45 @@ def test_another_seed_gives_other_rows_and_block_size_none(monkeypatch):
     assert generate_fermat(config) == rows
 
 
-def test_dev_rows_are_not_in_train(made):
+def test_a_test_part_changes_no_other_part():
+    config = FermatConfig(size=300, dev_size=50, test_size=100)
+    without = generate_fermat(replace(config, test_size=0))
+    assert generate_fermat(config) | {"test": []} == without
+
+
+def shape(question):
+    """A question or template without its numbers."""
+    return re.sub(r"num\d+|\d+(?:\.\d+)?", "#", question)
+
+
+def test_no_question_is_in_two_parts(made):
     _, folder, _ = made
-    train, dev = ({problem.question for problem in load_data(folder / f"{part}.jsonl")} for part in ("train", "dev"))
-    assert not train & dev
+    parts = [{problem.question for problem in load_data(folder / f"{part}.jsonl")} for part in PARTS]
+    assert sum(map(len, parts)) == len(set().union(*parts))
+    train, dev, test = ({shape(question) for question in part} for part in parts)
+    assert train == test and dev < train, "the wording of every test question is known"
+
+
+def test_held_out_templates_are_in_one_part_only_and_unlike_those_of_others():
+    parts = split_templates([template for template in read_templates() if template.answerable])
+    assert {part: len(found) for part, found in parts.items()} == {"train": 158, "dev": 22, "test": 45}
+    for one, other in combinations(PARTS, 2):
+        texts = ([shape(each.question).replace("#", "7") for each in parts[part]] for part in (one, other))
+        assert max(likeness(*each) for each in product(*texts)) < ALIKE
+    rows = generate_fermat(FermatConfig(**SMALL, templates="held-out"))
+    for part, found in parts.items():
+        assert {shape(problem.question) for problem in rows[part]} == {shape(each.question) for each in found}
+        assert all(problem.id.startswith(f"fermat-held-out:{part}:") for problem in rows[part])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fermat-templates", "fermat-held-out"])
+def test_10_000_test_rows_are_in_no_other_part(name):
+    parts = [{problem.question for problem in load_data(f"{name}:{part}")} for part in PARTS]
+    assert len(parts[2]) > 9_900 and len(load_data(f"{name}:test")) == 10_000
+    assert not parts[2] & (parts[0] | parts[1]) and not parts[0] & parts[1]
+    train = "3599605480687c243fd0e394434939e51c6de729714b39afa76e9b1273d035dd"
+    assert name != "fermat-templates" or data_checksum(f"{name}:train") == train, "as before there was a test part"
 
 
 def test_held_out_questions_are_drawn_again():
@@ -498,7 +539,7 @@ def decimal_text(value):
 def test_every_answer_equals_the_slow_oracles(made):
     """Python's own grammar on exact fractions, from the equation as it is written."""
     config, folder, _ = made
-    for part in ("train", "dev"):
+    for part in PARTS:
         for problem in load_data(folder / f"{part}.jsonl"):
             exact = python_value(problem.equation, {})
             if config.answers == "rounded":
@@ -625,17 +666,17 @@ def test_a_changed_generated_file_is_reported(tmp_path):
 
 
 def test_a_killed_write_leaves_the_old_file_or_none(tmp_path):
-    """The second file is never finished: the first is whole, nothing else is there, and the old record still is."""
+    """The second file is never finished: the first is whole, and the record, which names none yet, is all there is."""
     code = (
         "import os, sys; from placevalue.common import files; from placevalue.data import *;"
         "real = os.fsync; calls = [];"
-        "os.fsync = lambda handle: (calls.append(1), os._exit(9) if len(calls) == 2 else real(handle));"
+        "os.fsync = lambda handle: (calls.append(1), os._exit(9) if len(calls) == 3 else real(handle));"
         "write_fermat(FermatConfig(size=20, dev_size=5, seed=int(sys.argv[2])), sys.argv[1])"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path), "1"], check=False)
     assert done.returncode == 9
     named = sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith("."))
-    assert named == ["train.jsonl"] and len(load_data(tmp_path / "train.jsonl")) == 20
+    assert named == ["data.json", "train.jsonl"] and len(load_data(tmp_path / "train.jsonl")) == 20
     write_fermat(FermatConfig(size=20, dev_size=5), tmp_path)
     assert len(load_data(tmp_path / "train.jsonl")) == 20
 
@@ -659,18 +700,25 @@ def test_data_list_counts_and_licences(capsys, monkeypatch):
 def test_data_show(capsys):
     assert main(["data", "show", "mawps:test", "--rows", "2"]) == 0
     shown = capsys.readouterr().out
-    assert shown.count("question") == 2 and "500 problems" in shown and "id        mawps:1016\n" in shown
+    assert shown.count("\nquestion  ") == 2 and "500 problems" in shown and "id        mawps:1016\n" in shown
     assert main(["data", "show", "mawps:tset"]) == 1
     assert "mawps:train" in capsys.readouterr().err
 
 
 def test_data_fermat_writes_what_it_says(tmp_path, capsys):
-    flags = ["--size", "40", "--dev-size", "4", "--seed", "7", "--large", "script", "--answers", "rounded"]
+    flags = ["--size", "40", "--dev-size", "4", "--test-size", "6", "--seed", "7", "--large", "script"]
+    flags += ["--answers", "rounded"]
     assert main(["data", "fermat", *flags, "--out", str(tmp_path / "new" / "set")]) == 0
     record = json.loads((tmp_path / "new" / "set" / "data.json").read_text())
-    assert record["config"] == {"size": 40, "dev_size": 4, "seed": 7, "large": "script", "answers": "rounded"}
+    assert record["config"] == {
+        "size": 40, "dev_size": 4, "test_size": 6, "seed": 7, "large": "script", "answers": "rounded",
+        "templates": "shared",
+    }  # fmt: skip
+    assert record["sources"] == ["fermat-templates"]
     assert "40 problems" in capsys.readouterr().out
     assert main(["data", "show", str(tmp_path / "new" / "set" / "train.jsonl"), "--rows", "1"]) == 0
     assert "fermat-templates:train:0" in capsys.readouterr().out
+    assert main(["data", "fermat", "--size", "40", "--templates", "held-out", "--out", str(tmp_path / "apart")]) == 0
+    assert data_sources(tmp_path / "apart" / "test.jsonl") == ("fermat-held-out",)
     assert main(["data", "fermat", "--size", "0", "--out", str(tmp_path / "x")]) == 1
     assert not (tmp_path / "x").exists()

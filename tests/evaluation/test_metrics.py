@@ -70,6 +70,17 @@ def right(gold, predicted):
         ("Not commutable", "Not commutable", 0, 0),
         ("Not commutable", "7", 0, 0),
         ("7 apples", "7", 0, 0),
+        ("3, 12, 45", "3, 12, 45", 1, 1),
+        ("3, 12.50", " 3 12.5\n", 1, 1),
+        ("3, 12, 45", "they are 3, 12, 45", 1, 0),
+        ("3, 12, 45", "3, 45, 12", 0, 0),
+        ("3, 12, 45", "12, 45", 0, 0),
+        ("12, 45", "3, 12, 45", 1, 0),  # the last two
+        ("3, 12, 45", "3,12,45", 1, 1),
+        ("3, 120, 450", "3,120,450", 0, 0),  # one number with thousands separators
+        ("3, 12", "3; 12", 1, 0),
+        ("3, 12", "", 0, 0),
+        ("3-4", "3, -4", 0, 0),
     ],
 )
 def test_accuracy_under_both_extractions(gold, predicted, paper, exact):
@@ -161,7 +172,14 @@ def test_signed_log_error():
     assert scores("3", "6")["log_error"] == pytest.approx(math.log10(2))
     assert scores("1e400", "1e401")["log_error"] == pytest.approx(1)  # past any float
     for gold, predicted in (("0", "7"), ("7", "0"), ("-7", "7"), ("7", "-7"), ("7", "none"), ("Not commutable", "7")):
-        assert "log_error" not in scores(gold, predicted)
+        assert not {"log_error", "magnitude_error"} & scores(gold, predicted).keys()
+
+
+def test_magnitude_error_is_the_size_of_the_signed_one():
+    assert scores("1000", "1")["magnitude_error"] == pytest.approx(3) == scores("1", "1000")["magnitude_error"]
+    assert "magnitude_error" not in scores("3, 12", "3, 13")
+    values = metric_values([read_answer("1000", "1"), read_answer("1", "1000")], ["log_error", "magnitude_error"])
+    assert values.mean(0) == pytest.approx([0, 3])
 
 
 def test_what_means_nothing_is_absent():

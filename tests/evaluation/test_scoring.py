@@ -292,7 +292,7 @@ def test_the_verb(tmp_path, capsys):
         "fermat:Original",
         "mean over sets",
         "a+b",
-        "accuracy paper ↑",
+        "reachable ↑",
         "50.0",
         "exact McNemar",
         "permutation",

@@ -126,8 +126,8 @@ def test_tables_conclusion_facts_and_what_is_missing(page):
     text = page.read_text()
     first, other = text.split('id="e1"')
     assert 'class="baseline"><th scope="row" title="each number' in first and ">51.7" in first
-    assert "the paper's published figures for this model" in first and ">23.0<" in first
-    assert "paper's published" not in other.split('id="predictions"')[0], "another model"
+    assert "published in the paper for this model" in first and ">23.0<" in first
+    assert "published in the paper" not in other.split('id="predictions"')[0], "another model"
     assert "aux-soft-1: not started" in first and "ababababab" in first and "On mawps:test, " in first
     assert '<td class="gain large best edge"' in first and "trained once" in other
     assert "mean over sets" in other and text.count("<caption>") == 4

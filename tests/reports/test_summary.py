@@ -1,3 +1,4 @@
+import json
 import shutil
 
 import numpy as np
@@ -6,10 +7,13 @@ import pytest
 from experiment_folders import make_experiment, problems, right_up_to
 from placevalue.common.errors import ConfigError, DataError
 from placevalue.common.records import TrainRecord, read_record, write_record
-from placevalue.data import data_checksum
-from placevalue.evaluation.statistics import crossed_interval, holm, spread
+from placevalue.data import data_checksum, load_data
+from placevalue.data.copies import Copies
+from placevalue.evaluation.statistics import Interval, crossed_interval, holm, spread
+from placevalue.evaluation.trivial import FREQUENT, NEAREST
 from placevalue.reports.results import load_experiment
 from placevalue.reports.summary import Change, conclusion, is_gain, summarise
+from placevalue.reports.trivial_rows import TrivialRows
 
 ASKED = problems(20)
 
@@ -79,7 +83,7 @@ def test_sets_are_averaged_and_a_cell_without_a_value_is_empty(tmp_path):
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_questions_of_the_training_data_are_left_out_of_a_column(tmp_path, seeds):
     train = tmp_path / "train.csv"
-    train.write_text("question,answer\nwhat  DO 0 and 0 make?,1\nWhat do 3 and 3 make?,1\nanother?,1\n")
+    train.write_text("question,answer\nwhat  DO 0 and 0 make?,1\nSo what do 3 and 3 make?,103\nanother?,1\n")
     answers = {
         method: {seed: right_up_to(ASKED, right) for seed in range(seeds)}
         for method, right in (("digits", 8), ("pause", 4))
@@ -90,18 +94,37 @@ def test_questions_of_the_training_data_are_left_out_of_a_column(tmp_path, seeds
     assert cells["digits"].score.value == pytest.approx(6 / 18) and cells["pause"].score.value == pytest.approx(2 / 18)
     assert cells["digits"].score.low < 6 / 18 < cells["digits"].score.high
     assert cells["pause"].change.value == pytest.approx(-4 / 18) and cells["digits"].score.n == 18 * seeds
-    assert "2 of the 20 test questions also occur in the training data" in conclusion(summary)
+    told = (
+        "Copies of training questions among the 20 test questions: 2 (1 word for word, 1 reworded with the same numbers"
+    )
+    assert told in conclusion(summary)
+    copied = {each.name: each.copies for each in summary.columns}
+    assert copied == {"mawps:test": 2, "unseen": 0, "a+b": 1, "a-b": 0, "a*b": 0, "a/b": 1}
     every = tmp_path / "every.csv"
     every.write_text("question,answer\n" + "".join(f"{each['question']},1\n" for each in ASKED))
     known = dict(train=str(every), checksum=data_checksum(every))
     told = summarise(load_experiment(make_experiment(tmp_path / "all", answers, ASKED, **known)))
-    assert all(
-        each.kind != "unseen" for each in told.columns
-    ) and "20 of the 20 test questions also occur" in conclusion(told)
+    assert all(each.kind != "unseen" for each in told.columns)
+    assert "among the 20 test questions: 20 (20 word for word" in conclusion(told)
     train.write_text(train.read_text() + "one more?,1\n")  # not what was trained on
     assert all(each.kind != "unseen" for each in summarise(load_experiment(tmp_path / "mine")).columns)
     train.unlink()
-    assert "training data" not in conclusion(summarise(load_experiment(tmp_path / "mine")))
+    assert "Copies" not in conclusion(summarise(load_experiment(tmp_path / "mine")))
+
+
+def test_copies_of_questions_that_the_predictions_omit_are_found_in_the_data(tmp_path, monkeypatch):
+    """FERMAT's predictions have no questions; here 2 of them are trained on."""
+    original = load_data("fermat:Original")[:8]
+    asked = [dict(id=each.id, set="fermat:Original", answer=each.answer, question=None) for each in original]
+    train = tmp_path / "train.jsonl"
+    train.write_text("".join(json.dumps({"question": each.question, "answer": "1"}) + "\n" for each in original[:2]))
+    known = dict(train=str(train), checksum=data_checksum(train), tested=data_checksum("fermat:Original"))
+    folder = make_experiment(tmp_path / "mine", {"digits": {1: right_up_to(asked, 3)}}, asked, **known)
+    assert load_experiment(folder).copies.repeated == (0, 1)
+    unknown = make_experiment(
+        tmp_path / "other", {"digits": {1: right_up_to(asked, 3)}}, asked, **known | {"tested": "0"}
+    )
+    assert load_experiment(unknown).copies == Copies((), ()), "other data under the same name"
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
@@ -115,6 +138,61 @@ def test_unseen_questions_are_averaged_over_sets_as_all_are(tmp_path, seeds):
     summary = summarise(load_experiment(make_experiment(tmp_path / "mine", answers, asked, **known)))
     assert column(summary, "mean over sets")["digits"].score.value == pytest.approx(0.5)
     assert column(summary, "unseen")["digits"].score.value == pytest.approx(0.5)
+
+
+def known_to_half(tmp_path):
+    """Methods with 12, 19 and 2 of 20 right, and training data with the answers to 10 of the questions."""
+    rows = (f'"Now, {each["question"]}",{each["answer"] if index < 10 else 0}' for index, each in enumerate(ASKED))
+    train = tmp_path / "train.csv"
+    train.write_text("\n".join(["question,answer", *rows]))
+    right = {"digits": 12, "pause": 19, "untouched": 2}
+    answers = {method: {1: right_up_to(ASKED, count, wrong="")} for method, count in right.items()}
+    known = dict(train=str(train), checksum=data_checksum(train))
+    return load_experiment(make_experiment(tmp_path / "half", answers, ASKED, **known))
+
+
+def test_methods_are_compared_with_the_best_trivial_answers(tmp_path):
+    experiment = known_to_half(tmp_path)
+    summary = summarise(experiment)
+    names = [column.name for column in summary.columns]
+    scores = {name: dict(zip(names, found, strict=True)) for name, found in summary.trivial.scores.items()}
+    assert set(scores) == {NEAREST, FREQUENT}, "no equation is known"
+    assert scores[NEAREST]["mawps:test"].value == 0.5 and scores[NEAREST]["unseen"].value == 0
+    assert scores[FREQUENT]["mawps:test"].value == 0
+    unbeaten = {method: dict(zip(names, each, strict=True)) for method, each in summary.trivial.unbeaten.items()}
+    assert {method: each["mawps:test"] for method, each in unbeaten.items()} == {
+        "digits": NEAREST, "pause": "", "untouched": NEAREST,
+    }  # fmt: skip
+    assert unbeaten["digits"]["unseen"] and not unbeaten["pause"]["unseen"], "2 of 10 could be luck, 9 are not"
+    told = "digits and untouched do not beat the best trivial row, nearest question (50.0)."
+    assert told in conclusion(summary)
+    errors = summarise(experiment, metric="cer_written").trivial
+    assert 0.3 < errors.scores[NEAREST][0].value < 0.4, "10 of 20 are wrong, but a 0 may stand in their answers"
+    assert errors.unbeaten["untouched"] == (NEAREST,) * 6 and not errors.unbeaten["pause"][0], "lower is better"
+    signed = summarise(experiment, metric="log_error")
+    assert not signed.trivial.scores and "trivial" not in conclusion(signed)
+
+
+def test_a_remark_names_all_methods_or_none():
+    score = Interval(0.25, 0.2, 0.3, 100)
+    for unbeaten, told in (
+        (("", ""), "Every method beats the best trivial row, copy (25.0)."),
+        (("copy", "copy"), "No method beats the best trivial row, copy (25.0)."),
+        (("", "copy"), "b does not beat the best trivial row, copy (25.0)."),
+    ):
+        rows = TrivialRows({"copy": (score,), "worse": (None,)}, {"a": unbeaten[:1], "b": unbeaten[1:]})
+        assert rows.remark(0, "accuracy_paper") == told
+    assert TrivialRows({}, {"a": ("",)}).remark(0, "accuracy_paper") == ""
+
+
+def test_what_omits_its_questions_has_the_most_frequent_answer_alone(tmp_path):
+    asked = [each | {"question": None} for each in problems(8, "fermat:Original")]
+    train = tmp_path / "train.csv"
+    train.write_text("question,answer\n1 and 2,10.0\n2 and 3,10.0\n3 and 4,7\n")
+    known = dict(train=str(train), checksum=data_checksum(train))
+    folder = make_experiment(tmp_path / "mine", {"digits": {1: right_up_to(asked, 3)}}, asked, **known)
+    scores = summarise(load_experiment(folder)).trivial.scores
+    assert set(scores) == {FREQUENT} and scores[FREQUENT][0].value == 1 / 8
 
 
 def test_the_best_is_by_the_problems_that_both_have(tmp_path):
@@ -261,7 +339,7 @@ def test_an_edited_training_record_breaks_the_chain(folder):
 
 def test_runs_of_another_recipe_count_as_missing(folder):
     recipe = folder / "recipe.yaml"
-    recipe.write_text(recipe.read_text() + "training:\n  epochs: 99\n")
+    recipe.write_text(recipe.read_text().replace("epochs: 10.0", "epochs: 99"))
     with pytest.raises(DataError, match="no finished run.*of another recipe .training.epochs"):
         load_experiment(folder)
 

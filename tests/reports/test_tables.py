@@ -6,9 +6,11 @@ from rich.console import Console
 
 from experiment_folders import make_experiment, problems, right_up_to
 from placevalue.common.errors import ConfigError
-from placevalue.data import PAPER_SETS
+from placevalue.data import PAPER_SETS, data_checksum
 from placevalue.evaluation.metrics import METRICS
+from placevalue.evaluation.trivial import ABOUT, FREQUENT, NEAREST, OPERATION
 from placevalue.reports.formatting import duration, format_interval, format_value
+from placevalue.reports.page import make_page
 from placevalue.reports.paper_results import METHODS, MODELS, SETS, TABLES, paper_tables, published_rows
 from placevalue.reports.results import load_experiment
 from placevalue.reports.summary import Column, conclusion, summarise
@@ -134,6 +136,55 @@ def test_csv(experiment):
     found = {(row["method"], row["column"]): row for row in rows}
     assert float(found["untouched", "mawps:test"]["change"]) == pytest.approx(-0.2)
     assert found["digits", "mawps:test"]["change"] == "" and found["aux-hard", "mawps:test"]["p"] == ""
+
+
+def test_every_table_says_how_many_questions_are_copies(tmp_path):
+    train = tmp_path / "train.csv"
+    train.write_text(f'question,answer\n{ASKED[0]["question"]},1\n"Now, {ASKED[1]["question"]}",101\n')
+    known = dict(train=str(train), checksum=data_checksum(train))
+    texts = {"digits": {1: right_up_to(ASKED, 3)}}
+    summary = summarise(load_experiment(make_experiment(tmp_path / "mine", texts, ASKED, **known)))
+    table = make_table(summary)
+    remark = "among the 100 test questions: 2 (1 word for word, 1 reworded with the same numbers and answer)."
+    assert remark in to_latex([table]) and remark in to_markdown([table]).replace("\\", "")
+    console = Console(width=140, record=True)
+    console.print(terminal_table(table))
+    assert "2 copies" in console.export_text() and remark in table.words
+    assert "100 problems, 2 copies<" in make_page([load_experiment(tmp_path / "mine")])
+    rows = list(csv.DictReader(io.StringIO(to_csv([summary]))))
+    assert [(row["column"], row["copies"]) for row in rows][:2] == [("mawps:test", "2"), ("unseen", "0")]
+
+
+def test_every_format_has_trivial_rows_and_marks_who_does_not_beat_them(tmp_path):
+    train = tmp_path / "train.csv"
+    train.write_text("question,answer,equation\n" + "".join(f"{i} {i}?,{2 * i},x={i}+{i}\n" for i in range(1, 9)))
+    known = dict(train=str(train), checksum=data_checksum(train))
+    sums = [each | {"answer": str(2 * index)} for index, each in enumerate(ASKED)]
+    texts = {"digits": {1: right_up_to(sums, 3)}, "pause": {1: right_up_to(sums, 100)}}
+    summary = summarise(load_experiment(make_experiment(tmp_path / "mine", texts, sums, **known)))
+    table = make_table(summary)
+    assert [(line.label, line.group) for line in table.lines[:5]] == [
+        ("digits", "baseline"), ("pause", "method"),
+        (NEAREST, "trivial"), (FREQUENT, "trivial"), (OPERATION, "trivial"),
+    ]  # fmt: skip
+    sums_row = entries(table, OPERATION)["MAWPS"]
+    assert (sums_row.text, sums_row.mark, sums_row.best) == ("100.0", "", False)
+    digits, pause = entries(table, "digits")["MAWPS"], entries(table, "pause")["MAWPS"]
+    assert digits.mark == "°" and digits.about.endswith("not significantly better than best operation")
+    assert pause.mark == "‡°", "as good is not better"
+    assert "| trivial: best operation | 100.0 [" in to_markdown([table]) and "| digits | 3.0° [" in to_markdown([table])
+    assert r"trivial: best operation & \cellcolor[HTML]{D9D9D9}100.0 " in to_latex([table])
+    assert r"3.0\textsuperscript{$\circ$}" in to_latex([table]) and "°" not in to_latex([table])
+    console = Console(width=140, record=True)
+    console.print(terminal_table(table))
+    assert "trivial: best operation" in (shown := console.export_text()) and "3.0°" in shown
+    page = make_page([load_experiment(tmp_path / "mine")])
+    assert "trivial answers, which need no model</th>" in page and "<sup>°</sup>" in page
+    assert f'<th scope="row" title="{ABOUT[FREQUENT]}">frequent answer' in page
+    rows = {(row["method"], row["column"]): row for row in csv.DictReader(io.StringIO(to_csv([summary])))}
+    trivial = rows["trivial: best operation", "mawps:test"]
+    assert float(trivial["score"]) == 1.0 and trivial["seeds"] == trivial["change"] == trivial["train_seconds"] == ""
+    assert rows["digits", "mawps:test"]["unbeaten"] == OPERATION
 
 
 def test_what_is_no_percentage_is_refused(experiment):

@@ -1,8 +1,10 @@
-"""FERMAT's training and dev sets: question templates filled with drawn numbers, and their exact answers.
+"""Sets from FERMAT's templates: questions filled with drawn numbers, and their exact answers.
+
+Train, dev and test have the same templates with other numbers, or each its own templates.
 
 This follows the published script, with these differences: quotients are exact and not binary floats, so no answer ends
 in ..0000001; the length limit applies to the answer as written; a template is left out if it computes with a number
-that its question does not show; no dev question occurs in train.
+that its question does not show; no question occurs in two parts.
 
 The same settings give the same rows everywhere: the draws are the raw 64 bits of PCG64, whose streams numpy keeps
 stable, and `_draw` turns bits into numbers. Each pair of a template and a number class has its own stream, read row by
@@ -11,7 +13,7 @@ row until enough rows are accepted.
 
 import csv
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -21,13 +23,20 @@ import numpy as np
 from placevalue.common.errors import ConfigError, DataError
 from placevalue.common.validation import find_faults
 from placevalue.data.arithmetic import NAME, Column, Program, evaluate_columns, parse_expression
-from placevalue.data.files import bundled_checksum, read_bundled, write_generated
+from placevalue.data.copies import fill_parts, group_alike, seeded_key
+from placevalue.data.files import bundled_checksum, check_generated, read_bundled, write_generated
 from placevalue.data.problem import Problem
 
 FILE = "fermat/templates.csv.gz"
-SOURCE = "fermat-templates"
+SOURCE, HELD_OUT = "fermat-templates", "fermat-held-out"
+"""The corpora: of shared templates, and of templates that are held out."""
+PARTS = ("train", "dev", "test")
+TEMPLATE_SHARES = (0.7, 0.1, 0.2)
+"""The shares of the templates that train, dev and test have if they share none."""
+TEMPLATE_SEED = 42
 Large = Literal["paper", "script"]
 Answers = Literal["short", "rounded"]
+Templates = Literal["shared", "held-out"]
 Progress = Callable[[int], Any]
 LONGEST_ANSWER, MOST_DECIMALS, ROUNDED_DECIMALS = 15, 13, 6
 """15 characters hold at most 13 decimals, or 13 digits before `.0`."""
@@ -41,18 +50,32 @@ class FermatConfig:
 
     size: int = field(default=200_000, metadata={"help": "number of training rows"})
     dev_size: int = field(default=1_000, metadata={"help": "number of dev rows"})
+    test_size: int = field(default=10_000, metadata={"help": "number of test rows"})
     seed: int = field(default=42, metadata={"help": "seed of the draws"})
     large: Large = field(default="paper", metadata={"help": "largest integer: 100,000 (paper) or 999,999 (script)"})
     answers: Answers = field(default="short", metadata={"help": "redraw long answers (script), or round to 6 decimals"})
+    templates: Templates = field(
+        default="shared", metadata={"help": "whether dev and test share the templates of train, or have their own"}
+    )
 
     def __post_init__(self) -> None:
         faults = find_faults(type(self), vars(self)) or [
             f"{name}: expected {least} or more, found {getattr(self, name)}"
-            for name, least in (("size", 1), ("dev_size", 0), ("seed", 0))
+            for name, least in (("size", 1), ("dev_size", 0), ("test_size", 0), ("seed", 0))
             if getattr(self, name) < least
         ]
         if faults:
             raise ConfigError("; ".join(faults))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The number of rows of each part."""
+        return dict(zip(PARTS, (self.size, self.dev_size, self.test_size), strict=True))
+
+    @property
+    def source(self) -> str:
+        """The corpus that its rows belong to."""
+        return SOURCE if self.templates == "shared" else HELD_OUT
 
 
 @dataclass(frozen=True)
@@ -116,21 +139,42 @@ def _with_gaps(text: str, shown: tuple[int, ...]) -> str:
     return NAME.sub(lambda name: f"{{{shown.index(int(name[1]))}}}", text.replace("{", "{{").replace("}", "}}"))
 
 
+def split_templates(templates: Sequence[Template]) -> dict[str, list[Template]]:
+    """Templates for each part, so that none is worded like one of another part; the same everywhere.
+
+    Templates that are alike, directly or through others, are one group (`copies.group_alike`). The groups are ordered
+    by a sha256, and each goes as a whole to the first part with room for it.
+    """
+    counts = [round(share * len(templates)) for share in TEMPLATE_SHARES[1:]]
+    sizes = [len(templates) - sum(counts), *counts]
+    groups = group_alike([NAME.sub("0", template.question) for template in templates])
+    groups.sort(key=lambda group: seeded_key(TEMPLATE_SEED, templates[group[0]].line))
+    parts = zip(PARTS, fill_parts(groups, sizes), strict=True)
+    return {part: [templates[index] for index in sorted(indices)] for part, indices in parts}
+
+
 def generate_fermat(config: FermatConfig, progress: Progress = lambda _rows: None) -> dict[str, list[Problem]]:
-    """Generate `train` and `dev`; `progress` is called with the number of new rows."""
+    """Generate `train`, `dev` and `test`; `progress` is called with the number of new rows."""
     templates = [template for template in read_templates() if template.answerable]
-    dev = _generate(config, "dev", config.dev_size, templates, set(), progress) if config.dev_size else []
-    held_out = {problem.question for problem in dev}
-    return {"train": _generate(config, "train", config.size, templates, held_out, progress), "dev": dev}
+    shared = config.templates == "shared"
+    chosen = dict.fromkeys(PARTS, templates) if shared else split_templates(templates)
+    made: dict[str, list[Problem]] = {}
+    taken: set[str] = set()
+    for part in ("dev", "train", "test"):  # so that test, which came last, changes neither of the others
+        size = config.sizes[part]
+        made[part] = _generate(config, part, size, chosen[part], taken, progress) if size else []
+        taken |= {problem.question for problem in made[part]}
+    return {part: made[part] for part in PARTS}
 
 
 def write_fermat(
     config: FermatConfig, folder: str | os.PathLike[str], progress: Progress = lambda _rows: None
 ) -> dict[str, Any]:
-    """Write `train.jsonl`, `dev.jsonl` and `data.json`; return the latter: settings, counts and checksums."""
+    """Write each part as `PART.jsonl`, and `data.json`; return the latter: settings, counts and checksums."""
+    check_generated(folder)
     left_out = [template.line for template in read_templates() if not template.answerable]
     record = {
-        "sources": [SOURCE],
+        "sources": [config.source],
         "config": asdict(config),
         "templates": {"sha256": bundled_checksum(FILE), "lines_left_out": left_out},
         "number_classes": [asdict(numbers) for numbers in number_classes(config.large)],
@@ -139,10 +183,10 @@ def write_fermat(
 
 
 def _generate(
-    config: FermatConfig, part: str, size: int, templates: list[Template], held_out: set[str], progress: Progress
+    config: FermatConfig, part: str, size: int, templates: list[Template], taken: set[str], progress: Progress
 ) -> list[Problem]:
     """Templates take turns in a random order, number classes get a quarter each; then all rows are shuffled."""
-    stream = partial(_stream, config.seed, {"train": 0, "dev": 1}[part])
+    stream = partial(_stream, config.seed, PARTS.index(part))
     classes = number_classes(config.large)
     turns = np.argsort(stream(0, 0).random_raw(len(templates)), kind="stable")
     places = np.argsort(stream(0, 1).random_raw(size), kind="stable")
@@ -153,9 +197,9 @@ def _generate(
     for key, wanted in zip(keys.tolist(), np.split(places[np.argsort(group, kind="stable")], starts[1:]), strict=True):
         numbers, template = classes[key // len(templates)], templates[key % len(templates)]
         bits = stream(1 + key // len(templates), template.line)
-        drawn = _fill(template, numbers, len(wanted), bits, config.answers, held_out)
+        drawn = _fill(template, numbers, len(wanted), bits, config.answers, taken)
         for place, texts in zip(wanted.tolist(), drawn, strict=True):
-            problems[place] = Problem(f"{SOURCE}:{part}:{place}", *texts, template.program.operation)
+            problems[place] = Problem(f"{config.source}:{part}:{place}", *texts, template.program.operation)
         progress(len(wanted))
     return problems
 
@@ -165,7 +209,7 @@ def _stream(*key: int) -> np.random.PCG64:
 
 
 def _fill(
-    template: Template, numbers: NumberClass, count: int, bits: np.random.PCG64, answers: Answers, held_out: set[str]
+    template: Template, numbers: NumberClass, count: int, bits: np.random.PCG64, answers: Answers, taken: set[str]
 ) -> list[tuple[str, str, str]]:
     """Question, answer and equation of the first `count` accepted rows of a stream."""
     question, equation = (_with_gaps(text, template.shown) for text in (template.question, template.equation))
@@ -184,7 +228,7 @@ def _fill(
         for row, answer in zip(table[rows].tolist(), texts, strict=True):
             written = [f"{value // scale}.{value % scale:0{places}d}" for value in row] if places else row
             asked = question.format(*written)
-            if asked not in held_out:
+            if asked not in taken:
                 found.append((asked, answer, equation.format(*written)))
     return found[:count]
 

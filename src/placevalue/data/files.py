@@ -13,6 +13,7 @@ from typing import Any
 
 from placevalue.common.errors import DataError
 from placevalue.common.files import file_hash, read_json, read_json_lines, write_json, write_whole
+from placevalue.common.ownership import check_folder, read_mark
 from placevalue.data.arithmetic import OPERATIONS
 from placevalue.data.problem import FIELDS, Problem, to_json_lines
 from placevalue.numbers.numerals import shortest_form
@@ -74,7 +75,10 @@ def write_generated(
     folder: str | os.PathLike[str], parts: Mapping[str, list[Problem]], record: dict[str, Any]
 ) -> dict[str, Any]:
     """Write each part as `PART.jsonl` and, last, `data.json`: the record, with its `sources`, and all checksums."""
-    described = {}
+    described: dict[str, Any] = {}
+    check_generated(folder)
+    if not (Path(folder) / RECORD).exists():  # from the beginning, something must say whose folder this is
+        write_json(Path(folder) / RECORD, record | {"files": described})
     for part, problems in parts.items():
         path = write_whole(Path(folder) / f"{part}.jsonl", to_json_lines(problems))
         found = Counter(problem.operation for problem in problems if problem.operation)
@@ -87,6 +91,11 @@ def write_generated(
     record = record | {"files": described}
     write_json(Path(folder) / RECORD, record)
     return record
+
+
+def check_generated(folder: str | os.PathLike[str]) -> None:
+    """Refuse a folder with files, unless data was generated into it."""
+    check_folder(folder, {"sources", "files"} <= read_mark(Path(folder) / RECORD).keys())
 
 
 def made_from(path: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -130,6 +139,8 @@ def _read_csv(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             header = next(reader, [])
             missing = [name for name in REQUIRED if name not in header]
+            if twice := [name for name in FIELDS if header.count(name) > 1]:
+                raise DataError(f"{path}, line 1: {len(twice)} column name(s) twice, {' and '.join(twice)}: rename one")
             if header and missing:
                 raise DataError(f"{path}, line 1: no column {' and no column '.join(missing)}, found {header}: add it")
             for row in reader:

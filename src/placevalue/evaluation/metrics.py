@@ -3,8 +3,8 @@
 Every metric is a plain function of one answered problem. It returns None if it is undefined there; means leave such
 problems out and report how many they count. A missing value is never counted as 0.
 
-A gold answer that is not a number ("Not commutable" in FERMAT) always counts as wrong, as in the paper; the metrics
-that end in `_numeric` leave such problems out.
+A gold answer that is neither a number nor a list of numbers ("Not commutable" in FERMAT) always counts as wrong, as in
+the paper; the metrics that end in `_numeric` are over single numbers alone.
 """
 
 import math
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -39,6 +40,16 @@ def whole_number(text: str) -> Decimal | None:
     text = text.strip()
     found = _numerals(text)
     return found[0].value if len(found) == 1 and found[0].text == text else None
+
+
+def whole_list(text: str) -> tuple[Decimal, ...]:
+    """The values of a text that is several numbers with commas or spaces between them; empty for any other text."""
+    text = text.strip()
+    found = _numerals(text)
+    gaps = [text[one.end : other.start] for one, other in pairwise(found)]
+    whole = len(found) > 1 and found[0].start == 0 and found[-1].end == len(text)
+    listed = whole and all(gap and not gap.strip(", ") for gap in gaps)
+    return tuple(each.value for each in found) if listed else ()
 
 
 @lru_cache(maxsize=4096)  # the runs of an experiment repeat the same answers
@@ -82,12 +93,24 @@ def answer_tokens(answer: str) -> int | None:
 
 
 def accuracy(answered: Answered, extraction: str) -> float:
-    """1 if the extracted number is the gold one: compared as floats under `paper`, as decimals under `exact`."""
+    """1 if the extracted number is the gold one: compared as floats under `paper`, as decimals under `exact`.
+
+    If the gold answer is a list of n numbers, `paper` takes the last n numbers and `exact` the whole text.
+    """
     gold, value = answered.gold_value, answered.values[extraction]
-    if gold is None or value is None:
+    if gold is None:
+        return _list_accuracy(answered, extraction)
+    if value is None:
         return 0.0
     as_floats = extraction == "paper" and math.isfinite(float(gold)) and float(value) == float(gold)
     return float(value == gold or as_floats)
+
+
+def _list_accuracy(answered: Answered, extraction: str) -> float:
+    gold = whole_list(answered.gold)
+    if extraction == "exact":
+        return float(bool(gold) and whole_list(answered.predicted) == gold)
+    return float(bool(gold) and tuple(each.value for each in _numerals(answered.predicted)[-len(gold) :]) == gold)
 
 
 def cer(answered: Answered, shortest: bool) -> float:
@@ -134,6 +157,12 @@ def log_error(answered: Answered) -> float | None:
     return (value.adjusted() - gold.adjusted()) + math.log10(_leading(value)) - math.log10(_leading(gold))
 
 
+def magnitude_error(answered: Answered) -> float | None:
+    """The size of `log_error`: 1 means ten times too large or too small."""
+    error = log_error(answered)
+    return None if error is None else abs(error)
+
+
 def no_number(answered: Answered) -> float:
     """1 if the prediction contains no number."""
     return float(answered.values["paper"] is None)
@@ -167,6 +196,8 @@ class Metric(NamedTuple):
     function: Callable[[Answered], float | None]
     direction: Literal["higher", "lower", "zero"]
     description: str
+    is_share: bool = True
+    """Whether it is a share, written in percent; if not, it counts powers of ten."""
 
 
 _LAST, _EXACT = partial(accuracy, extraction="paper"), partial(accuracy, extraction="exact")
@@ -188,7 +219,10 @@ METRICS: dict[str, Metric] = {
     "digit_length": Metric(
         digit_length, "higher", "The last number has as many digits before the point as the gold one."
     ),
-    "log_error": Metric(log_error, "zero", "Mean of log10(last number / gold number), if both are positive."),
+    "log_error": Metric(log_error, "zero", "Mean of log10(last number / gold number), if both are positive.", False),
+    "magnitude_error": Metric(
+        magnitude_error, "lower", "Mean size of `log_error`: 1 is ten times too large or too small.", False
+    ),
     "no_number": Metric(no_number, "lower", "The prediction contains no number."),
 }
 for _index, _ordinal in enumerate(_ORDINALS[:PLACES], 1):

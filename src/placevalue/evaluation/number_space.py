@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from placevalue.common.errors import CheckpointError, ModelError
-from placevalue.common.files import read_json, write_json
+from placevalue.common.files import read_object, write_json
 from placevalue.common.hub import load_model, load_tokenizer
+from placevalue.common.ownership import check_folder
 from placevalue.modeling.attach import attach
 from placevalue.numbers.aggregation import AGGREGATIONS, FALL, Aggregation, find_aggregation, interpolated
 from placevalue.numbers.neighbours import Array, digits_of, natural_neighbours, number_vectors, search, search_vectors
@@ -29,7 +30,7 @@ _SEED = 0
 
 def load_digit_rows(name: str) -> Tensor:
     """The ten digit embeddings of a model, as its first layer receives them: `(10, dim)`, float64."""
-    return _embed(load_model(name), number_ids(number_tokenizer(load_tokenizer(name))).digits)
+    return _embed(load_model(name), number_ids(number_tokenizer(load_tokenizer(name), pattern="paper")).digits)
 
 
 def _reader(model: Any) -> Any:
@@ -64,8 +65,9 @@ def survey(name: str, record: Path, say: Callable[[str], object], names: list[st
     """
     import scipy
 
-    new = {"schema": SCHEMA, "model": Path(name).name, "parts": {}}
-    found: dict[str, Any] = read_json(record) if record.exists() else new
+    new: dict[str, Any] = {"schema": SCHEMA, "model": Path(name).name, "parts": {}}
+    check_folder(record.parent, record.exists())
+    found = read_object(record) if record.exists() else new
     if (schema := found.get("schema")) != SCHEMA:
         raise CheckpointError(f"{record} has the schema {schema!r}, expected {SCHEMA!r}: choose another folder")
     rows: Tensor | None = None
@@ -181,7 +183,7 @@ def _claims(rows: Tensor) -> dict[str, Any]:
 
 def layer_f1(name: str, aggregation: str, layer: int, longest: int, batch: int = 500) -> dict[int, float]:
     """F1 of the hidden states at [AGG] after a layer, each number read alone; layer 0 is the embedding."""
-    model, tokenizer = load_model(name).eval(), number_tokenizer(load_tokenizer(name), token="agg")
+    model, tokenizer = load_model(name).eval(), number_tokenizer(load_tokenizer(name), token="agg", pattern="paper")
     attach(model, tokenizer, aggregation)
     vectors = []
     with torch.no_grad():

@@ -43,6 +43,11 @@ def load_predictions(path: str | os.PathLike[str]) -> Predicted:
     if not path.is_dir() and not (path.name == PREDICTIONS and has_record):
         return Predicted(path, records.read_predictions(path), None)
     record = records.read_record(folder / PREDICTION_RECORD, PredictionRecord)
+    if Path(record.predictions_file).name != record.predictions_file:
+        raise DataError(
+            f"{folder / PREDICTION_RECORD}: predictions_file is {record.predictions_file!r}, expected the name of a "
+            "file in the same folder: predict again"
+        )
     file = folder / record.predictions_file
     return Predicted(file, records.read_predictions(file, record.predictions_sha256), record)
 

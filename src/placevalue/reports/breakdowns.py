@@ -1,4 +1,4 @@
-"""Where methods differ: accuracy by length, place and operation, and the loss over training."""
+"""Where methods differ: accuracy by length, place, operation and generated task, and the loss over training."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from placevalue.data.numeracy import FORMS, Cell
 from placevalue.evaluation.metrics import PLACES, Answered
 from placevalue.evaluation.scoring import group_rows, problem_units
 from placevalue.evaluation.statistics import Interval, Units, group_interval
@@ -13,6 +14,8 @@ from placevalue.numbers.numerals import shortest_form
 from placevalue.reports.results import Experiment
 
 LONGEST = 7  # answers with this many digits or more share a category
+FLOOR, CEILING = 0.1, 0.9
+"""Below or above, hardly anything can be told about a method."""
 _POINTS = 120  # of a curve: more than a screen can show apart
 
 Curve = list[tuple[int, float]]  # steps and values
@@ -30,6 +33,32 @@ class Breakdown:
 
 
 @dataclass(frozen=True)
+class TaskGrid:
+    """One set of generated tasks: each task, and all of them, by length and in all."""
+
+    title: str
+    tasks: tuple[str, ...]  # the rows; the last is all of them
+    columns: tuple[str, ...]  # the lengths, then the forms if there are several, then those of `_WHOLE_TASK`
+    metrics: tuple[str, ...]  # one for each column
+    counts: tuple[tuple[int, ...], ...]  # the number of problems in each cell
+    scores: dict[str, tuple[tuple[Interval | None, ...], ...]]  # by method; None if there is no value
+
+    @property
+    def lengths(self) -> int:
+        """How many of the columns are lengths."""
+        return sum(column.isdecimal() for column in self.columns)
+
+    def between(self, method: str) -> tuple[int, int]:
+        """How many cells of task and length lie between `FLOOR` and `CEILING`, and how many there are."""
+        cells = [score.value for row in self.scores[method][:-1] for score in row[: self.lengths] if score]
+        return sum(FLOOR <= value <= CEILING for value in cells), len(cells)
+
+
+_WHOLE_TASK = {"exact": "accuracy_exact", "off by": "magnitude_error"}
+"""The columns of a task grid that are over all lengths, and their metrics."""
+
+
+@dataclass(frozen=True)
 class Curves:
     """A part of the loss by step, for each method: every seed, and their mean."""
 
@@ -44,7 +73,8 @@ def break_down(experiment: Experiment) -> list[Breakdown]:
     lengths = group_rows([answer_length(answered) for answered in first.answers])
     operations = group_rows([row.operation for row in first.rows])
     by_length = {f"{size}+" if size == LONGEST else str(size): lengths[size] for size in sorted(lengths)}
-    by_operation = {name: operations[name] for name in sorted(operations) if name}
+    tasks = any(Cell.of(row.id) for row in first.rows)  # which `task_grids` show
+    by_operation = {} if tasks else {name: operations[name] for name in sorted(operations) if name}
     by_place = {str(place): np.arange(len(first.rows)) for place in range(1, PLACES + 1)}
     found = [
         _breakdown(experiment, "Accuracy by length", "digits of the answer", by_length, "accuracy_paper"),
@@ -76,6 +106,40 @@ def _breakdown(experiment: Experiment, title: str, axis: str, categories: dict[s
             interval = group_interval(values, [(rows, units[rows])])
             found.append(interval and interval[0])
     return Breakdown(title, axis, tuple(counts), tuple(counts.values()), {m: tuple(s) for m, s in scores.items()})
+
+
+def task_grids(experiment: Experiment) -> list[TaskGrid]:
+    """Every set of generated tasks: accuracy by task and length, and each task's exactness and orders of magnitude."""
+    rows = experiment.runs[0].rows
+    sets = group_rows([row.set if Cell.of(row.id) else None for row in rows])
+    return [_task_grid(experiment, name, chosen) for name, chosen in sets.items()]
+
+
+def _task_grid(experiment: Experiment, name: str, chosen: Units) -> TaskGrid:
+    rows = experiment.runs[0].rows
+    units = problem_units(rows)
+    cells = [cell for index in chosen if (cell := Cell.of(rows[index].id))]
+    of_task, of_length, of_form = (np.array(column) for column in zip(*cells, strict=True))
+    forms = [form for form in FORMS if form in of_form]
+    by_column = {str(length): of_length == length for length in sorted(set(of_length.tolist()))}
+    by_column |= {form: of_form == form for form in forms if len(forms) > 1}
+    by_column |= {column: np.full(len(cells), True) for column in _WHOLE_TASK}
+    by_task = {task: of_task == task for task in dict.fromkeys(of_task.tolist())} | {"all": np.full(len(cells), True)}
+    metrics = [_WHOLE_TASK.get(column, "accuracy_paper") for column in by_column]
+    parts = [[chosen[task & column] for column in by_column.values()] for task in by_task.values()]
+
+    def scores(method: str) -> tuple[tuple[Interval | None, ...], ...]:
+        runs = experiment.of(method)
+        values = {metric: np.stack([run.values(metric) for run in runs], 1) for metric in metrics}
+        found = [
+            [group_interval(values[metric], [(part, units[part])]) for part, metric in zip(row, metrics, strict=True)]
+            for row in parts
+        ]
+        return tuple(tuple(each and each[0] for each in row) for row in found)
+
+    counts = tuple(tuple(map(len, row)) for row in parts)
+    by_method = {method: scores(method) for method in experiment.methods}
+    return TaskGrid(name, tuple(by_task), tuple(by_column), tuple(metrics), counts, by_method)
 
 
 def loss_curves(experiment: Experiment) -> list[Curves]:

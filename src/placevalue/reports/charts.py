@@ -1,12 +1,13 @@
-"""Small SVG charts: points with intervals by category, curves by step. Their colours come from the page's style."""
+"""Small SVG charts: points with intervals by category, curves by step, heat maps. Their colours are the page's."""
 
 import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from placevalue.evaluation.metrics import METRICS
 from placevalue.evaluation.statistics import Interval
 from placevalue.experiments.methods import METHODS
-from placevalue.reports.breakdowns import Breakdown, Curve, Curves
+from placevalue.reports.breakdowns import Breakdown, Curve, Curves, TaskGrid
 from placevalue.reports.formatting import format_interval, format_value
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 POINTS_WIDTH, CURVES_WIDTH, HEIGHT = 400, 560, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 12, 46
+_CELL, _LINE, _LABEL = 42, 19, 66  # of a heat map: the size of its cells, and the width of the tasks' names
 _ORDER = list(METHODS)
 
 
@@ -90,6 +92,28 @@ def curve_chart(curves: Curves) -> "Markup":
     return _chart(curves.title, parts, CURVES_WIDTH)
 
 
+def heat_map(grid: TaskGrid, method: str) -> "Markup":
+    """Tasks by length, the darker the more accurate; behind a gap, what is over all lengths."""
+    parts, gap = [], _CELL // 4
+    across = [_LABEL + _CELL * index + gap * (index >= grid.lengths) for index in range(len(grid.columns))]
+    for x, column in zip(across, grid.columns, strict=True):
+        parts.append(_text(x + _CELL / 2, _LINE - 6, column, "tick", "middle"))
+    for line, (task, counts, scores) in enumerate(zip(grid.tasks, grid.counts, grid.scores[method], strict=True), 1):
+        y = line * _LINE + gap * (task == grid.tasks[-1])
+        parts.append(_text(_LABEL - 7, y + _LINE - 6, task, "tick", "end"))
+        for x, column, metric, count, score in zip(across, grid.columns, grid.metrics, counts, scores, strict=True):
+            if score is not None:
+                value, span = format_value(score.value, metric), format_interval(score.low, score.high, metric)
+                about = f"{method}, {task}, {column}: {value}{'%' * METRICS[metric].is_share} {span}, n={count:,}"
+                shade = score.value if METRICS[metric].is_share else 0
+                box = _svg('<rect x="{}" y="{}" width="{}" height="{}" ', x, y, _CELL - 1, _LINE - 1)
+                box += _svg('class="heat" fill-opacity="{}"/>', f"{shade:.2f}")
+                text = _text(x + _CELL / 2, y + _LINE - 6, value, "cell", "middle")
+                parts.append(_svg("<g><title>{}</title>{}{}</g>", about, box, text))
+    width, height = across[-1] + _CELL + _RIGHT, (len(grid.tasks) + 1) * _LINE + 2 * gap
+    return _chart(f"{grid.title}, {method}", parts, width, height)
+
+
 def _powers(low: float, high: float) -> list[tuple[float, str]]:
     """1, 2 and 5 times the powers of ten between two logarithms; over a wide range, the powers alone."""
     factors = (1,) if high - low > 2.2 else (1, 2, 5)
@@ -124,9 +148,9 @@ def _text(x: float, y: float, text: str, kind: str, anchor: str) -> "Markup":
     return _svg('<text x="{}" y="{}" class="{}" text-anchor="{}">{}</text>', x, y, kind, anchor, text)
 
 
-def _chart(title: str, parts: Iterable["Markup"], width: int) -> "Markup":
+def _chart(title: str, parts: Iterable["Markup"], width: int, height: int = HEIGHT) -> "Markup":
     chart = '<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
-    return _svg(chart, width, HEIGHT, title, _svg("").join(parts))
+    return _svg(chart, width, height, title, _svg("").join(parts))
 
 
 def _svg(template: str, *values: object) -> "Markup":

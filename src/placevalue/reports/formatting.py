@@ -11,8 +11,8 @@ def format_number(number: float, digits: int = 1, signed: bool = False) -> str:
 
 
 def format_value(value: float, metric: str, signed: bool = False) -> str:
-    """A score or a change: shares in percent, `log_error` as it is."""
-    if METRICS[metric].direction == "zero":
+    """A score or a change: shares in percent, powers of ten as they are."""
+    if not METRICS[metric].is_share:
         return format_number(value, 3, signed)
     return format_number(100 * value, 1, signed)
 

@@ -12,17 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import placevalue
-from placevalue.common.files import write_whole
+from placevalue.common.ownership import replace_own
 from placevalue.evaluation.scoring import group_rows
+from placevalue.evaluation.trivial import ABOUT
 from placevalue.experiments.methods import METHODS
-from placevalue.reports.breakdowns import break_down, loss_curves
-from placevalue.reports.charts import curve_chart, method_class, point_chart
+from placevalue.reports.breakdowns import break_down, loss_curves, task_grids
+from placevalue.reports.charts import curve_chart, heat_map, method_class, point_chart
 from placevalue.reports.formatting import counted
 from placevalue.reports.results import Experiment, load_experiments
 from placevalue.reports.summary import Summary, headline, summarise
-from placevalue.reports.tables import LEGEND, SHOWN, column_title, make_table
+from placevalue.reports.tables import GRID_LEGEND, LEGEND, SHOWN, column_title, make_table, told_between
 
 REPORT = "report.html"
+DIVIDERS = {"trivial": "trivial answers, which need no model", "paper": "published in the paper for this model"}
+"""What stands above the rows of a group."""
+MARK = "<title>placevalue: "
+"""By this text a page is known as ours."""
 MOST_PREDICTIONS = 120_000
 """The most predictions of one experiment that the page lists; if there are more, it lists those of the first seeds."""
 
@@ -47,7 +52,7 @@ def report(
     """
     experiments = load_experiments(folders)
     out = Path(folders[0]) / REPORT if out is None else Path(out)
-    return write_whole(out, make_page(experiments, baseline, metrics))
+    return replace_own(out, make_page(experiments, baseline, metrics), MARK)
 
 
 write_report = report  # its first name
@@ -67,7 +72,8 @@ def make_page(experiments: Sequence[Experiment], baseline: str | None = None, me
         script=loader.get_source(templates, "page.js")[0],
         version=placevalue.__version__,
         legend=LEGEND,
-        methods=METHODS,
+        about={name: method.about for name, method in METHODS.items()} | ABOUT,
+        dividers=DIVIDERS,
         colour=method_class,
         counted=counted,
         sections=list(map(_section, experiments, summaries)),
@@ -83,13 +89,18 @@ def _source_hash(text: str) -> str:
 def _section(experiment: Experiment, summaries: Sequence[Summary]) -> dict[str, Any]:
     """Everything about one experiment except its predictions, and its row of the overview."""
     tables, column = [make_table(summary) for summary in summaries], headline(summaries[0])
-    entries = {line.label: line.entries[column] for line in tables[0].lines if line.group != "paper"}
+    entries = {line.label: line.entries[column] for line in tables[0].lines if line.group in ("baseline", "method")}
     baseline, best = summaries[0].baseline, {label: each for label, each in entries.items() if each and each.best}
     return {
         "experiment": experiment,
         "facts": _facts(experiment),
         "tables": tables,
         "points": [(each.title, point_chart(each)) for each in break_down(experiment)],
+        "grids": [
+            (grid.title, [(method, told_between(grid, method), heat_map(grid, method)) for method in grid.scores])
+            for grid in task_grids(experiment)
+        ],
+        "grid_legend": GRID_LEGEND,
         "curves": [(each.title, curve_chart(each)) for each in loss_curves(experiment)],
         "column": tables[0].headers[column],
         "baseline": baseline,

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
 from placevalue.common import records
 from placevalue.common.errors import DataError, PlacevalueError
 from placevalue.common.records import PREDICTION_RECORD, SCORE_RECORD, Prediction
-from placevalue.data import is_made, load_data
+from placevalue.data import Problem, load_data
+from placevalue.data.copies import Copies, find_copies, pairs
 from placevalue.data.corpora import expand_data
-from placevalue.data.problem import checksum, same_words
+from placevalue.data.problem import checksum
 from placevalue.evaluation.metrics import Answered, metric_values, read_answer
 from placevalue.evaluation.scoring import load_predictions
-from placevalue.evaluation.statistics import Units, Values
+from placevalue.evaluation.statistics import Values
+from placevalue.evaluation.trivial import trivial_answers
 from placevalue.experiments import run_folder
 from placevalue.experiments.recipe import Recipe, read_recipe
 from placevalue.experiments.run_folder import ANSWERS, RECORD, SEEN
@@ -93,22 +93,46 @@ class Experiment:
         return [run for run in self.runs if run.method == method]
 
     @cached_property
-    def unseen(self) -> Units:
-        """The problems whose question does not occur in any run's training data, if that is available."""
+    def questions(self) -> list[str | None]:
+        """The question of every problem, from the data where the predictions omit it; None if that has changed."""
+        rows, checksums = self.runs[0].rows, self.runs[0].prediction.data
+        hidden = dict.fromkeys(row.set for row in rows if row.question is None)
+        texts = {each.id: each.question for name in hidden for each in _unchanged(name, checksums.get(name, ""))}
+        return [row.question or texts.get(row.id) for row in rows]
+
+    @cached_property
+    def training(self) -> list[Problem]:
+        """The training data of all runs, as far as it is available."""
         trained = ((run.train.config["data"]["train"], run.train.data) for run in self.runs)
-        data = {(spec, checksums.get(spec, "")) for spec, checksums in trained}
-        known = {question for spec, expected in data for question in _questions(spec, expected)}
-        rows = self.runs[0].rows
-        return np.flatnonzero([row.question is None or same_words(row.question) not in known for row in rows])
+        data = dict.fromkeys((spec, checksums.get(spec, "")) for spec, checksums in trained)
+        return [problem for spec, expected in data for problem in _unchanged(spec, expected)]
+
+    @cached_property
+    def copies(self) -> Copies:
+        """The problems whose question copies one of the training data."""
+        asked = zip(self.questions, self.runs[0].rows, strict=True)
+        return find_copies([(question or "", row.answer) for question, row in asked], pairs(self.training))
+
+    @cached_property
+    def trivial(self) -> dict[str, list[Answered]]:
+        """Every problem with its gold and its trivial answer, for each kind of these; see `trivial_answers`."""
+        first = self.runs[0]
+        limit = first.score.config.get("max_answer")
+        return {
+            name: [
+                read_answer(row.answer, text, row.reachable, limit) for row, text in zip(first.rows, texts, strict=True)
+            ]
+            for name, texts in trivial_answers(self.questions, self.training).items()
+        }
 
 
-def _questions(spec: str, expected: str) -> set[str]:
-    """The questions of data with this checksum; none if it is unavailable, or generated and so never repeated."""
+def _unchanged(spec: str, expected: str) -> list[Problem]:
+    """The problems of data with this checksum; none if it is unavailable."""
     try:
-        problems = [] if is_made(spec) else load_data(spec)
+        problems = load_data(spec)
     except (PlacevalueError, OSError):
-        return set()
-    return {same_words(problem.question) for problem in problems} if checksum(problems) == expected else set()
+        return []
+    return problems if checksum(problems) == expected else []
 
 
 def load_experiment(folder: str | os.PathLike[str]) -> Experiment:
@@ -121,7 +145,7 @@ def load_experiment(folder: str | os.PathLike[str]) -> Experiment:
     if not folder.is_dir():
         raise DataError(f"there is no folder {folder}: give one that `placevalue reproduce` wrote")
     path = folder / run_folder.RECIPE
-    recipe = read_recipe(path) if path.exists() else None
+    recipe = read_recipe(path, recorded=True) if path.exists() else None
     runs: list[Run] = []
     missing: dict[str, str] = {}
     faults: list[str] = []

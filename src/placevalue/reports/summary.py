@@ -8,11 +8,14 @@ import numpy as np
 
 from placevalue.common.errors import ConfigError
 from placevalue.common.records import Prediction
+from placevalue.common.validation import one_of
+from placevalue.data.copies import Copies
 from placevalue.evaluation.metrics import METRICS
 from placevalue.evaluation.scoring import group_rows, problem_units
 from placevalue.evaluation.statistics import Groups, Interval, Units, Values, group_interval, holm, paired_test
 from placevalue.reports.formatting import format_interval, format_value, listed
 from placevalue.reports.results import Experiment
+from placevalue.reports.trivial_rows import TrivialRows, trivial_rows
 
 SIGNIFICANT = 0.05
 BASELINE = "digits"  # the absolute row of the paper's tables
@@ -23,9 +26,10 @@ class Column:
     """A column of a table."""
 
     kind: Literal["set", "mean", "unseen", "operation"]
-    """`unseen` has the problems whose question does not occur in the training data."""
+    """`unseen` has the problems whose question copies none of the training data."""
     name: str
     n: int  # the number of problems; of the mean, the number of sets
+    copies: int = 0  # how many of the column's questions copy one of the training data
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,8 @@ class Summary:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     missing: tuple[str, ...]
-    seen: int  # test questions that occur in the training data, if that is available
+    copies: Copies  # of the training data, as far as that is available
+    trivial: TrivialRows
 
 
 def summarise(experiment: Experiment, baseline: str | None = None, metric: str = "accuracy_paper") -> Summary:
@@ -82,20 +87,19 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
     choice of problems only.
     """
     if metric not in METRICS:
-        raise ConfigError(f"unknown metric {metric!r}: expected one of {', '.join(METRICS)}")
+        raise ConfigError(f"unknown metric {metric!r}: expected {one_of(METRICS, metric)}")
     methods = experiment.methods
     baseline = baseline or (BASELINE if BASELINE in methods else methods[0])
     if baseline not in methods:
-        raise ConfigError(
-            f"the baseline {baseline!r} has no finished run in {experiment.folder}: expected {', '.join(methods)}"
-        )
+        known = one_of(methods, baseline)
+        raise ConfigError(f"the baseline {baseline!r} has no finished run in {experiment.folder}: expected {known}")
     methods = [baseline, *(each for each in methods if each != baseline)]
     values = {method: {run.seed: run.values(metric) for run in experiment.of(method)} for method in methods}
     asked = experiment.runs[0].rows
-    units, columns = problem_units(asked), _columns(asked, experiment.unseen)
+    units, columns = problem_units(asked), _columns(asked, experiment.copies)
+    grouped = [[(chosen, units[chosen]) for chosen in groups] for groups in columns.values()]
     table = [
-        _cells(experiment, column, [(chosen, units[chosen]) for chosen in groups], values, metric)
-        for column, groups in columns.items()
+        _cells(experiment, column, groups, values, metric) for column, groups in zip(columns, grouped, strict=True)
     ]
     rows = []
     for method, *cells in zip(methods, *table, strict=True):
@@ -105,20 +109,26 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
         rows.append(Row(method, tuple(run.seed for run in runs), seconds, tuple(cells), unreachable))
     return Summary(
         *(experiment.name, experiment.model, metric, baseline, tuple(columns), tuple(rows), experiment.missing),
-        seen=len(asked) - len(experiment.unseen),
+        copies=experiment.copies,
+        trivial=trivial_rows(experiment, grouped, metric),
     )
 
 
-def _columns(rows: Sequence[Prediction], unseen: Units) -> dict[Column, list[Units]]:
+def _columns(rows: Sequence[Prediction], copies: Copies) -> dict[Column, list[Units]]:
     """Every column with the groups of rows that it averages over."""
     sets, operations = group_rows([row.set for row in rows]), group_rows([row.operation for row in rows])
-    found = {Column("set", name, len(chosen)): [chosen] for name, chosen in sets.items()}
+    copied = np.array([*copies.repeated, *copies.reworded], dtype=np.int64)
+
+    def column(kind: Literal["set", "operation"], name: str, chosen: Units) -> Column:
+        return Column(kind, name, len(chosen), int(np.isin(chosen, copied).sum()))
+
+    found = {column("set", name, chosen): [chosen] for name, chosen in sets.items()}
     if len(sets) > 1:
-        found[Column("mean", "mean over sets", len(sets))] = list(sets.values())
-    if 0 < len(unseen) < len(rows):
-        parts = [np.intersect1d(chosen, unseen) for chosen in sets.values()]  # averaged over sets, like the mean
-        found[Column("unseen", "unseen", len(unseen))] = [part for part in parts if len(part)]
-    return found | {Column("operation", name, len(operations[name])): [operations[name]] for name in sorted(operations)}
+        found[Column("mean", "mean over sets", len(sets), len(copied))] = list(sets.values())
+    if 0 < len(copied) < len(rows):
+        parts = [np.setdiff1d(chosen, copied) for chosen in sets.values()]  # averaged over sets, like the mean
+        found[Column("unseen", "unseen", len(rows) - len(copied))] = [part for part in parts if len(part)]
+    return found | {column("operation", name, operations[name]): [operations[name]] for name in sorted(operations)}
 
 
 def _cells(
@@ -191,7 +201,7 @@ def conclusion(summary: Summary) -> str:
     index, metric, baseline = headline(summary), summary.metric, summary.baseline
     column, base = summary.columns[index], summary.rows[0].cells[index]
     where = f"Over the {column.n} sets" if column.kind == "mean" else f"On {column.name}"
-    unit = "" if METRICS[metric].direction == "zero" else " points"
+    unit = " points" if METRICS[metric].is_share else ""
     changes = {row.method: cell.change for row in summary.rows if (cell := row.cells[index]) and cell.change}
     unsure = [method for method, change in changes.items() if change.p >= SIGNIFICANT]
     differ = f"{listed(unsure)} {'does' if len(unsure) == 1 else 'do'} not differ significantly from {baseline}"
@@ -231,12 +241,17 @@ def _coverage(changes: Mapping[str, Change]) -> str:
     return f"The intervals account for the choice of problems and of seeds ({seeds} per method){but}."
 
 
+def copy_remark(summary: Summary) -> str:
+    """How many test questions copy training questions; empty if none does."""
+    if not summary.copies:
+        return ""
+    asked = sum(column.n for column in summary.columns if column.kind == "set")
+    return f"Copies of training questions among the {asked:,} test questions: {summary.copies}."
+
+
 def _remarks(summary: Summary) -> Sequence[str]:
-    """Questions that a model may know by heart, answers that it cannot write, runs that are missing."""
-    found = []
-    if summary.seen:
-        asked = sum(column.n for column in summary.columns if column.kind == "set")
-        found.append(f"{summary.seen} of the {asked} test questions also occur in the training data.")
+    """Questions that a model may know by heart, trivial answers, answers that it cannot write, missing runs."""
+    found = [copy_remark(summary), summary.trivial.remark(headline(summary), summary.metric)]
     counts = sorted({row.unreachable for row in summary.rows})
     counted_wrong = summary.metric.startswith("accuracy") and not summary.metric.endswith("_reachable")
     if len(counts) > 1 and counted_wrong:

@@ -11,19 +11,28 @@ from itertools import groupby
 from typing import Literal
 
 from placevalue.common.errors import ConfigError
+from placevalue.common.validation import one_of
 from placevalue.evaluation.metrics import METRICS
+from placevalue.evaluation.statistics import Interval
+from placevalue.reports.breakdowns import CEILING, FLOOR, TaskGrid
 from placevalue.reports.formatting import counted, duration, format_interval, format_number, format_value
 from placevalue.reports.paper_results import METHODS as PAPER_METHODS
 from placevalue.reports.paper_results import SETS, published_rows
-from placevalue.reports.summary import BASELINE, Cell, Column, Summary, conclusion
+from placevalue.reports.summary import BASELINE, Cell, Column, Summary, conclusion, copy_remark
 
 SHOWN = ("accuracy_paper", "cer_written")
 """The metrics of a report by default: those of the paper."""
-PERCENTAGES = tuple(name for name, metric in METRICS.items() if metric.direction != "zero")
+PERCENTAGES = tuple(name for name, metric in METRICS.items() if metric.is_share)
 LEGEND = (
-    "The first row is in percent; the others are changes from it in percentage points. 95% intervals in brackets; "
-    "† p < 0.05, ‡ p < 0.01 after Holm's correction over the methods of a column."
+    "The first row is in percent, as are the trivial ones, which need no model; the others are changes from the first "
+    "in percentage points. 95% intervals in brackets; † p < 0.05, ‡ p < 0.01 after Holm's correction over the methods "
+    "of a column; ° not significantly better than the best trivial row."
 )
+GRID_LEGEND = (
+    "Percent right, by the digits of the longest operand. exact: the whole answer is right and nothing else. off by: "
+    "the mean size of log10(answer / right answer), where both are positive numbers; 1 is ten times too large or small."
+)
+_PREAMBLE = r"% needs \usepackage{booktabs,graphicx} and \usepackage[table]{xcolor}"
 _TITLES = {
     "accuracy_paper": "Accuracy",
     "accuracy_paper_reachable": "Accuracy on answers within the token limit",
@@ -40,7 +49,7 @@ class Entry:
     text: str
     about: str  # the score, the change and p in words
     span: str = ""  # the interval, or empty
-    mark: str = ""  # † or ‡ if the change is significant
+    mark: str = ""  # † or ‡ if the change is significant, ° if the method does not beat the best trivial row
     tone: Tone = "plain"
     large: bool = False  # whether the change is above 1 point
     best: bool = False
@@ -51,15 +60,15 @@ class Line:
     """The texts of one row."""
 
     label: str
-    group: Literal["baseline", "method", "paper"]
+    group: Literal["baseline", "method", "trivial", "paper"]
     entries: tuple[Entry | None, ...]
     seeds: int | Literal[""] = ""
     time: str = ""
 
     @property
     def name(self) -> str:
-        """The label, marked if the row is the paper's."""
-        return f"paper: {self.label}" if self.group == "paper" else self.label
+        """The label, marked if the row is trivial or the paper's."""
+        return f"{self.group}: {self.label}" if self.group in ("trivial", "paper") else self.label
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,7 @@ class PaperTable:
     columns: tuple[Column, ...]  # named by their headers
     lines: tuple[Line, ...]
     words: str  # what you may conclude from it
+    copies: str  # how many test questions copy training questions; part of the words too
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -82,12 +92,18 @@ def make_table(summary: Summary) -> PaperTable:
     """A summary in the paper's form, with the paper's own figures below it if the model is the same."""
     metric = summary.metric
     if metric not in PERCENTAGES:
-        raise ConfigError(f"{metric} is not a percentage: expected one of {', '.join(PERCENTAGES)}")
+        raise ConfigError(f"{metric} is not a percentage: expected {one_of(PERCENTAGES, metric)}")
     lines = []
     for row in summary.rows:
         group: Literal["baseline", "method"] = "baseline" if row.method == summary.baseline else "method"
-        entries = tuple(None if cell is None else _entry(cell, group, metric) for cell in row.cells)
+        unbeaten = summary.trivial.unbeaten[row.method]
+        entries = tuple(
+            None if cell is None else _with_trivial(_entry(cell, group, metric), name)
+            for cell, name in zip(row.cells, unbeaten, strict=True)
+        )
         lines.append(Line(row.method, group, entries, len(row.seeds), duration(row.seconds)))
+    for name, scores in summary.trivial.scores.items():
+        lines.append(Line(name, "trivial", tuple(None if score is None else _score(score, metric) for score in scores)))
     for method, figures in published_rows(summary.model, metric, summary.columns).items():
         lines.append(Line(PAPER_METHODS[method], "paper", tuple(_published(method, each, metric) for each in figures)))
     better = "lower" if METRICS[metric].direction == "lower" else "higher"
@@ -97,6 +113,7 @@ def make_table(summary: Summary) -> PaperTable:
         columns=tuple(replace(column, name=column_title(column.name)) for column in summary.columns),
         lines=tuple(lines),
         words=conclusion(summary),
+        copies=copy_remark(summary),
     )
 
 
@@ -113,18 +130,28 @@ def column_title(name: str) -> str:
 
 
 def _entry(cell: Cell, group: str, metric: str) -> Entry:
-    score, change = cell.score, cell.change
-    text, span = format_value(score.value, metric), format_interval(score.low, score.high, metric)
-    about = f"{text}% {span}".strip()
+    score, change = _score(cell.score, metric), cell.change
     if group == "baseline":
-        return Entry(text, about, span, best=cell.best)
+        return replace(score, best=cell.best)
     if change is None:
-        return Entry(f"({text})", f"{about}; no seed in common", best=cell.best)
+        return Entry(f"({score.text})", f"{score.about}; no seed in common", best=cell.best)
     text, tone, large = _signed(100 * change.value, metric)
     span = format_interval(change.low, change.high, metric, signed=True)
-    about += f"; change {f'{text} {span}'.strip()} over {counted(change.seeds, 'seed')}, p = {change.p:.2g}"
+    moved = f"change {f'{text} {span}'.strip()} over {counted(change.seeds, 'seed')}, p = {change.p:.2g}"
     mark = "‡" if change.p < 0.01 else "†" if change.p < 0.05 else ""
-    return Entry(text, about, span, mark, tone, large, cell.best)
+    return Entry(text, f"{score.about}; {moved}", span, mark, tone, large, cell.best)
+
+
+def _score(score: Interval, metric: str) -> Entry:
+    text, span = format_value(score.value, metric), format_interval(score.low, score.high, metric)
+    return Entry(text, f"{text}% {span}".strip(), span)
+
+
+def _with_trivial(entry: Entry, unbeaten: str) -> Entry:
+    """The entry, marked if the method does not beat a trivial row."""
+    if not unbeaten:
+        return entry
+    return replace(entry, about=f"{entry.about}; not significantly better than {unbeaten}", mark=f"{entry.mark}°")
 
 
 def _published(method: str, value: float | None, metric: str) -> Entry | None:
@@ -164,6 +191,26 @@ def to_markdown(tables: Sequence[PaperTable]) -> str:
     return "\n\n".join([*parts, f"{LEGEND} Bold: the best of a column."]) + "\n"
 
 
+def told_between(grid: TaskGrid, method: str) -> str:
+    """In how many cells methods can be told apart."""
+    few, cells = grid.between(method)
+    return f"{few} of {cells} cells lie between {FLOOR:.0%} and {CEILING:.0%}."
+
+
+def grids_to_markdown(grids: Sequence[TaskGrid]) -> str:
+    """Generated tasks by length as Markdown, one table for each method."""
+    parts = []
+    for grid in grids:
+        for method, scores in grid.scores.items():
+            rows = [["", *grid.columns], ["---", *["--:"] * len(grid.columns)]]
+            for task, found in zip(grid.tasks, scores, strict=True):
+                cells = zip(found, grid.metrics, strict=True)
+                rows.append([task, *("" if each is None else format_value(each.value, name) for each, name in cells)])
+            title = f"**{_plain(grid.title)}: {_plain(method)}**. {told_between(grid, method)}"
+            parts.append("\n".join([title, "", *(f"| {' | '.join(row)} |" for row in rows)]))
+    return "\n\n".join([*parts, GRID_LEGEND]) + "\n" if parts else ""
+
+
 def _plain(text: str) -> str:
     """Escape text for Markdown."""
     return "".join(f"\\{letter}" if letter in "\\`*_[]<>|" else letter for letter in " ".join(text.split()))
@@ -173,13 +220,14 @@ _TEX = str.maketrans(
     {letter: f"\\{letter}" for letter in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     | {"−": "$-$", "<": "$<$", ">": "$>$", "†": r"\textsuperscript{\dag}", "‡": r"\textsuperscript{\ddag}"}
+    | {"°": r"\textsuperscript{$\circ$}"}
 )
 _COLOURS = {("gain", False): "D9F0D3", ("gain", True): "7FBF7B", ("loss", False): "FDDBC7", ("loss", True): "EF8A62"}
 
 
 def to_latex(tables: Sequence[PaperTable]) -> str:
     """The tables as LaTeX, coloured as in the paper."""
-    lines = [r"% needs \usepackage{booktabs,graphicx} and \usepackage[table]{xcolor}"]
+    lines = [_PREAMBLE]
     for table in tables:
         lines += ["", r"\begin{table*}", r"\centering", rf"\begin{{tabular}}{{l{'r' * (len(table.columns) + 1)}}}"]
         heads = [rf" & \rotatebox{{90}}{{{header.translate(_TEX)}}}" for header in (*table.headers, "training")]
@@ -187,10 +235,10 @@ def to_latex(tables: Sequence[PaperTable]) -> str:
         for group, members in groupby(table.lines, key=lambda line: line.group):
             lines.append(r"\midrule")
             for line in members:
-                absolute = group == "baseline" or line.label == PAPER_METHODS[BASELINE]
+                absolute = group in ("baseline", "trivial") or line.label == PAPER_METHODS[BASELINE]
                 cells = [line.name.translate(_TEX), *(_latex_cell(entry, absolute) for entry in line.entries)]
                 lines.append(" & ".join([*cells, line.time]) + r" \\")
-        caption = f"{table.subtitle}. {table.title}. {LEGEND}".translate(_TEX)
+        caption = f"{table.subtitle}. {table.title}. {table.copies} {LEGEND}".replace("  ", " ").translate(_TEX)
         lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table*}"]
     return "\n".join(lines) + "\n"
 
@@ -205,9 +253,9 @@ def _latex_cell(entry: Entry | None, absolute: bool) -> str:
     return (rf"\cellcolor[HTML]{{{colour}}}" if colour else "") + text + mark + span
 
 
-CSV_FIELDS = ("experiment", "model", "metric", "baseline", "method", "seeds", "kind", "column", "n", "score",
-              "score_low", "score_high", "change", "change_low", "change_high", "p", "change_seeds", "best",
-              "train_seconds")  # fmt: skip
+CSV_FIELDS = ("experiment", "model", "metric", "baseline", "method", "seeds", "kind", "column", "n", "copies",
+              "score", "score_low", "score_high", "change", "change_low", "change_high", "p", "change_seeds", "best",
+              "train_seconds", "unbeaten")  # fmt: skip
 
 
 def to_csv(summaries: Sequence[Summary]) -> str:
@@ -217,10 +265,21 @@ def to_csv(summaries: Sequence[Summary]) -> str:
     writer.writerow(CSV_FIELDS)
     for summary in summaries:
         about = (summary.name, summary.model, summary.metric, summary.baseline)
+        columns = [(column.kind, column.name, column.n, column.copies) for column in summary.columns]
         for row in summary.rows:
-            for column, cell in zip(summary.columns, row.cells, strict=True):
+            for column, cell, unbeaten in zip(columns, row.cells, summary.trivial.unbeaten[row.method], strict=True):
                 score = astuple(cell.score)[:3] if cell else [""] * 3
                 change = astuple(cell.change) if cell and cell.change else [""] * 5
-                head = (*about, row.method, len(row.seeds), column.kind, column.name, column.n)
-                writer.writerow([*head, *score, *change, int(cell.best) if cell else "", row.seconds])
+                best = int(cell.best) if cell else ""
+                writer.writerow(
+                    [*about, row.method, len(row.seeds), *column, *score, *change, best, row.seconds, unbeaten]
+                )
+        for name, scores in summary.trivial.scores.items():
+            for column, found in zip(columns, scores, strict=True):
+                score = astuple(found)[:3] if found else [""] * 3
+                writer.writerow([*about, f"trivial: {name}", "", *column, *score, *[""] * 8])
     return file.getvalue()
+
+
+MARKS = {"markdown": LEGEND, "latex": _PREAMBLE, "csv": ",".join(CSV_FIELDS)}
+"""By these texts files with tables are known as ours."""
