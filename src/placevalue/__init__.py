@@ -8,6 +8,7 @@ from placevalue.common.moved import find_moved_modules
 if TYPE_CHECKING:
     from placevalue import data
     from placevalue.common.errors import PlacevalueError
+    from placevalue.common.hub import resolve_model
     from placevalue.evaluation.metrics import METRICS
     from placevalue.evaluation.scoring import evaluate
     from placevalue.experiments.methods import METHODS
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from placevalue.modeling.peft_support import trainable_tokens
     from placevalue.numbers.aggregation import AGGREGATIONS, per_number, place_weights
     from placevalue.numbers.config import NumberConfig
+    from placevalue.numbers.ignore import IGNORE_PRESETS
     from placevalue.numbers.neighbours import neighbourhood_f1
     from placevalue.numbers.numerals import PATTERNS, Numeral, find_numerals
     from placevalue.reports.page import report
@@ -34,7 +36,9 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "common.errors": ("PlacevalueError",),
+    "common.hub": ("resolve_model",),
     "numbers.config": ("NumberConfig",),
+    "numbers.ignore": ("IGNORE_PRESETS",),
     "numbers.numerals": ("PATTERNS", "Numeral", "find_numerals"),
     "numbers.aggregation": ("AGGREGATIONS", "per_number", "place_weights"),
     "numbers.neighbours": ("neighbourhood_f1",),

@@ -86,13 +86,23 @@ def test_an_inspection_is_what_the_ids_say():
     assert found.ours[:5] == ["[F]", "[AGG]", "1", "2", "[/F]"]
 
 
+def test_an_inspection_reads_numbers_as_people_write_them(folder, capsys):
+    text = "-3 of 1,250.50 in 1999 or ID 7"
+    assert main(["inspect", text, "--model", str(folder), "--ignore", "years", "--ignore", "ID [0-9]"]) == 0
+    shown = capsys.readouterr().out
+    assert "pattern=extended, ignore=years, ID [0-9]" in shown
+    assert "1,250.50" in shown and "-1 " in shown and "999" not in [line.split()[0] for line in shown.splitlines()]
+    assert main(["inspect", "7", "--model", str(folder), "--ignore", "year"]) == 1
+    assert "neither one of dates, times" in capsys.readouterr().err
+
+
 def test_ctrl_c_ends_with_one_line_and_how_to_continue(monkeypatch, capsys, folder):
     def interrupted(_options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("placevalue.cli.inspect.run", interrupted)
     assert main(["inspect", "7", "--model", str(folder)]) == 130
-    assert capsys.readouterr().err == "placevalue: interrupted. Nothing was lost.\n"
+    assert capsys.readouterr().err == "placevalue: interrupted. Run the same command again to start over.\n"
     monkeypatch.setattr("placevalue.cli.train.run", interrupted)
     assert main(["train", "recipe.yaml"]) == 130
     assert "--resume" in capsys.readouterr().err

@@ -1,12 +1,17 @@
 """The command line: finds the verb, lets its module define the flags, and runs it."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 import placevalue
-from placevalue.common.errors import PlacevalueError
+from placevalue.cli.arguments import Parser, pull_overrides
+from placevalue.cli.interrupts import watch_interrupts
+from placevalue.common.errors import ConfigError, PlacevalueError
+from placevalue.common.text import is_unicode, visible
+from placevalue.common.validation import nearest
 
 VERBS = {
     "inspect": "Show what a text becomes: its pieces, each number's digits, places, weights and value, and the cost.",
@@ -23,32 +28,50 @@ VERBS = {
 """Each verb is the module of this package with its name; only the one that runs is imported."""
 ALIASES = {"predict": ("generate",)}
 CONTINUE = dict.fromkeys(
-    ("predict", "generate", "reproduce", "sweep", "neighbours"), "Run the same command again to continue."
+    ("fetch", "predict", "generate", "reproduce", "sweep", "neighbours"), "Run the same command again to continue."
 ) | {"train": "Run the same command with --resume to continue from the last checkpoint."}
-"""How to go on after Ctrl-C."""
+"""How to go on after Ctrl-C, if not from the start."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit status is 0, 1 after an error that the user can fix, or 130 after Ctrl-C."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    try:
-        options = _parse(words)
-        options.run(options)
-    except (PlacevalueError, OSError) as error:
-        print(f"placevalue: {error}", file=sys.stderr)  # noqa: T201
-        return 1
-    except KeyboardInterrupt:
-        print(f"placevalue: interrupted. {CONTINUE.get(words[0], 'Nothing was lost.')}", file=sys.stderr)  # noqa: T201
-        return 130
-    return 0
+    with watch_interrupts() as interrupted:
+        try:
+            options = _parse(words)
+            options.run(options)
+            return 0
+        except (PlacevalueError, OSError, MemoryError) as error:
+            if not interrupted():
+                print(f"placevalue: {visible(str(error)) or 'not enough memory'}", file=sys.stderr)  # noqa: T201
+                return 1
+        except KeyboardInterrupt:
+            pass
+        except Exception:  # whatever a library made of Ctrl-C
+            if not interrupted():
+                raise
+    if arguments is None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # pressed again, it would disturb the end of the process
+    how = CONTINUE.get(_verb(words), "Run the same command again to start over.")
+    beginning = "\n" if sys.stderr.isatty() else ""  # a progress bar may have left the line unfinished
+    print(f"{beginning}placevalue: interrupted. {how}", file=sys.stderr)  # noqa: T201
+    return 130
+
+
+def _verb(words: Sequence[str]) -> str:
+    """The verb among the words, or nothing."""
+    known = {*VERBS, *(alias for aliases in ALIASES.values() for alias in aliases)}
+    return next((word for word in words if word in known), "")
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
     """The options; only the verb among the words defines its flags, and KEY=VALUE may be anywhere."""
-    parser = argparse.ArgumentParser(prog="placevalue", description="Teach language models what a number is worth.")
+    if strange := [word for word in words if not is_unicode(word)]:
+        raise ConfigError(f"{strange[0]!r} is not text in UTF-8: if it names a file, rename it")
+    parser = Parser(prog="placevalue", description="Teach language models what a number is worth.")
     parser.add_argument("--version", action="version", version=f"placevalue {placevalue.__version__}")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-    chosen = next((word for word in words if not word.startswith("-")), None)
+    chosen, used, overrides = _verb(words), parser, list[str]()
     for name, about in VERBS.items():
         aliases = ALIASES.get(name, ())
         verb = verbs.add_parser(name, aliases=aliases, help=about, description=about)
@@ -56,10 +79,13 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
             module = import_module(f"placevalue.cli.{name}")
             module.define(verb)
             verb.set_defaults(run=module.run)
-    options, rest = parser.parse_known_args(words)
-    if hasattr(options, "overrides"):
-        options.overrides += [word for word in rest if "=" in word and not word.startswith("-")]
-        rest = [word for word in rest if word not in options.overrides]
-    if rest:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+            words, overrides = pull_overrides(verb, words)
+            used = verb
+    options, unknown = parser.parse_known_args(words)
+    if unknown:
+        flags = [name for action in used._actions for name in action.option_strings]
+        near = nearest(unknown[0].partition("=")[0], flags)
+        used.error(f"unrecognized arguments: {' '.join(unknown)}" + (f": is {near} meant?" if near else ""))
+    if overrides:
+        options.overrides += overrides
     return options

@@ -1,9 +1,10 @@
 """predict: answer problems with a checkpoint."""
 
 import argparse
-from pathlib import Path
 
-from placevalue.cli.console import define_fields, make_console, make_progress, read_fields
+from placevalue.cli.arguments import Whole, a_path, define_fields, read_fields
+from placevalue.cli.console import make_console, make_progress
+from placevalue.common.hub import check_device
 from placevalue.experiments.recipe import GenerationConfig, field_help, to_yaml
 from placevalue.reports.terminal import count_table
 
@@ -15,10 +16,10 @@ def define(verb: argparse.ArgumentParser) -> None:
     names = f"mawps:test, fermat:1000+, {', '.join(SHORTHANDS)}, or a file; repeatable"
     verb.add_argument("checkpoint", help="a run, one of its checkpoints, a folder with a model, a hub or fetched name")
     verb.add_argument("--data", action="append", required=True, metavar="NAME", help=names)
-    verb.add_argument("--out", type=Path, required=True, help="the folder for the predictions and their record")
+    verb.add_argument("--out", type=a_path, required=True, help="the folder for the predictions and their record")
     define_fields(verb, GenerationConfig, dict(field_help(GenerationConfig)))
-    verb.add_argument("--max-question", type=int, metavar="N", help="cut questions at N tokens (default: as trained)")
-    verb.add_argument("--max-answer", type=int, metavar="N", help="longest answer in tokens (default: as trained)")
+    verb.add_argument("--max-question", type=Whole(1), metavar="N", help="longest question (default: as trained)")
+    verb.add_argument("--max-answer", type=Whole(1), metavar="N", help="longest answer in tokens (default: as trained)")
     verb.add_argument("--device", help="as torch names it (default: cuda if available)")
     verb.add_argument("--allow-leakage", action="store_true", help="also answer problems the model was trained on")
     verb.add_argument("--dry-run", action="store_true", help="print the settings and counts without loading the model")
@@ -29,12 +30,14 @@ def run(options: argparse.Namespace) -> None:
     from placevalue.experiments.predict import answer_problems, assign_problems
 
     console = make_console()
+    if options.device is not None:
+        check_device(options.device)
     lengths = options.max_question, options.max_answer
     generation = read_fields(options, GenerationConfig)
     assignment = assign_problems(options.checkpoint, options.data, generation, *lengths, options.allow_leakage)
     if options.dry_run:
         links = {name: value for name, value in assignment.links.items() if name != "data"}
-        console.print(to_yaml(links) + f"# goes to {options.out}", markup=False, soft_wrap=True)
+        console.print(to_yaml(links) + f"# goes to {options.out}")
         console.print(count_table(assignment.counts, options.checkpoint))
         return
     with make_progress(console) as bar:
@@ -44,6 +47,6 @@ def run(options: argparse.Namespace) -> None:
         show(record.counts["problems"], record.counts["problems"])
     console.print(count_table(record.counts, str(options.out)))
     for note in assignment.leakage.overridden + assignment.leakage.notes:
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {note}")
     seconds = record.durations["generate"]
-    console.print(f"{options.out}: {record.counts['problems']:,} problems in {seconds:.0f} s", soft_wrap=True)
+    console.print(f"{options.out}: {record.counts['problems']:,} problems in {seconds:.0f} s")

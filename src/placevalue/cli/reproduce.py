@@ -3,19 +3,19 @@
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from placevalue.cli.arguments import SEED, Whole, a_path
 from placevalue.cli.console import make_console, make_progress
 from placevalue.cli.recipe_flags import define_recipe, recipe_overrides
-from placevalue.common.files import write_whole
+from placevalue.common.ownership import replace_own
 from placevalue.experiments.recipe import default_folder, read_recipe, to_yaml
 from placevalue.experiments.runner import STAGES, Keep, Plan, Progress, prepare_experiment, reproduce
-from placevalue.reports.page import REPORT, make_page
+from placevalue.reports.page import MARK, REPORT, make_page
 from placevalue.reports.results import load_experiments
 from placevalue.reports.summary import summarise
 from placevalue.reports.tables import SHOWN, make_table
-from placevalue.reports.terminal import rich_table, terminal_table
+from placevalue.reports.terminal import FittedTable, terminal_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,12 +28,12 @@ def define(verb: argparse.ArgumentParser) -> None:
     """The flags of `reproduce`."""
     define_recipe(verb)
     verb.add_argument("--methods", nargs="+", metavar="NAME", help="the same as methods=[NAME, ...]")
-    verb.add_argument("--seeds", nargs="+", type=int, metavar="N", help="the same as seeds=[N, ...]")
-    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at once (default: %(default)s)")
-    verb.add_argument("--out", type=Path, help="the folder of the experiment (default: runs/RECIPE)")
+    verb.add_argument("--seeds", nargs="+", type=SEED, metavar="N", help="the same as seeds=[N, ...]")
+    verb.add_argument("--jobs", type=Whole(1), default=1, metavar="N", help="runs at once (default: %(default)s)")
+    verb.add_argument("--out", type=a_path, help="the folder of the experiment (default: runs/RECIPE)")
     verb.add_argument("--keep", choices=get_args(Keep), default="model", help="what to keep (default: %(default)s)")
     others = "other experiments to show in the report"
-    verb.add_argument("--beside", nargs="*", type=Path, default=[], metavar="FOLDER", help=others)
+    verb.add_argument("--beside", nargs="*", type=a_path, default=[], metavar="FOLDER", help=others)
     verb.add_argument("--dry-run", action="store_true", help="print the plan and every resolved config, and stop")
 
 
@@ -48,24 +48,22 @@ def run(options: argparse.Namespace) -> None:
     plan = prepare_experiment(recipe, folder)
     if options.dry_run:
         for run in plan.runs:
-            console.print(f"---\n# {run.name}\n{to_yaml(run.config.to_dict())}", markup=False, soft_wrap=True)
+            console.print(f"---\n# {run.name}\n{to_yaml(run.config.to_dict())}")
         rows = [
             [run.name, *("to do" if each in run.todo else "done" for each in STAGES), run.stale] for run in plan.runs
         ]
         title = f"{folder}: {len(plan.todo)} of {len(plan.runs)} runs to do"
-        console.print(rich_table(title, ("run", *STAGES, "stale because"), [rows], left=5))
+        console.print(FittedTable(title, ["run", *STAGES, "stale because"], [rows], left=5))
         return
     if plan.todo:
         with progress_view(plan, console) as progress:
             reproduce(plan, jobs=options.jobs, keep=options.keep, progress=progress)
     else:
-        console.print(f"{folder}: all {len(plan.runs)} runs are done", soft_wrap=True)
+        console.print(f"{folder}: all {len(plan.runs)} runs are done")
     experiments = load_experiments([folder, *options.beside])
     for metric in SHOWN:
-        table = make_table(summarise(experiments[0], metric=metric))
-        console.print(terminal_table(table))
-        console.print(table.words, markup=False)
-    console.print(f"report: {write_whole(folder / REPORT, make_page(experiments))}", soft_wrap=True, markup=False)
+        console.print(terminal_table(make_table(summarise(experiments[0], metric=metric))))
+    console.print(f"report: {replace_own(folder / REPORT, make_page(experiments), MARK)}")
 
 
 @contextmanager

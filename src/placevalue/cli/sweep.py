@@ -3,13 +3,14 @@
 import argparse
 import contextlib
 import sys
-from pathlib import Path
 
+from placevalue.cli.arguments import SEED, Whole, a_path
 from placevalue.cli.console import make_console, make_progress
 from placevalue.cli.recipe_flags import define_recipe, recipe_overrides
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import default_folder, read_recipe, to_yaml
-from placevalue.experiments.search_space import PAPER_SEARCH, SAMPLERS, grid_points, name_values
+from placevalue.experiments.search_space import PAPER_SEARCH, SAMPLERS, grid_points, name_values, override
+from placevalue.reports.formatting import listed
 from placevalue.reports.terminal import sweep_table
 
 PLOT = "sweep.svg"
@@ -22,11 +23,11 @@ def define(verb: argparse.ArgumentParser) -> None:
     values = f"LOW:HIGH:STEP, LOW:HIGH:log, LOW:HIGH or A,B,C; repeatable (default: {PAPER_SEARCH})"
     verb.add_argument("--search", action="append", metavar="KEY=VALUES", help=values)
     verb.add_argument("--sampler", choices=SAMPLERS, default="grid", help="(default: %(default)s)")
-    verb.add_argument("--sampler-seed", type=int, default=0, metavar="N", help="the seed of tpe (default: %(default)s)")
-    verb.add_argument("--trials", type=int, metavar="N", help="how many combinations tpe tries")
-    verb.add_argument("--seeds", type=int, nargs="+", metavar="N", help="(default: the recipe's)")
+    verb.add_argument("--sampler-seed", type=SEED, default=0, metavar="N", help="seed of tpe (default: %(default)s)")
+    verb.add_argument("--trials", type=Whole(1), metavar="N", help="how many combinations tpe tries")
+    verb.add_argument("--seeds", type=SEED, nargs="+", metavar="N", help="(default: the recipe's)")
     verb.add_argument("--metric", default="accuracy_paper", help="the metric to optimize (default: %(default)s)")
-    verb.add_argument("--out", type=Path, help="the folder of the sweep (default: runs/RECIPE/sweep-METHOD)")
+    verb.add_argument("--out", type=a_path, help="the folder of the sweep (default: runs/RECIPE/sweep-METHOD)")
     verb.add_argument("--storage", metavar="URL", help="an Optuna storage (default: a journal file in the folder)")
     verb.add_argument("--study", default="sweep", metavar="NAME", help="its name in the storage (default: %(default)s)")
     verb.add_argument("--keep-weights", action="store_true", help="keep the weights of every run")
@@ -49,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
         text = to_yaml(plan.setup) + f"# {plan.trials} trials of {len(plan.seeds)} runs each go to {out}"
         if plan.sampler == "grid":
             text += "".join(f"\n#   {name_values(point)}" for point in grid_points(plan.searches))
-        console.print(text, markup=False, soft_wrap=True)
+        console.print(text)
         return
     # Log lines would disturb the progress bar, and the sweep reports failures itself.
     transformers.logging.set_verbosity_error()
@@ -70,5 +71,9 @@ def run(options: argparse.Namespace) -> None:
     draw_sweep(record, out / PLOT)
     console.print(sweep_table(record, f"{options.recipe.stem}, {plan.method}"))
     if record.best is not None:
-        console.print(f"best: {' '.join(record.best['overrides'])}", markup=False, soft_wrap=True)
-    console.print(f"wrote {out}", markup=False, soft_wrap=True)
+        console.print(f"best: {' '.join(record.best['overrides'])}")
+        equal = [trial["values"] for trial in record.winners if trial["values"] != record.best["values"]]
+        if equal:
+            others = listed([" ".join(override(*each) for each in values.items()) for values in equal])
+            console.print(f"a tie: {others} scored the same")
+    console.print(f"wrote {out}")
