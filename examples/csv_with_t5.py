@@ -14,7 +14,7 @@ from placevalue.data import read_problems
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("file", help="a .csv or .jsonl file")
-parser.add_argument("--model", default="google/flan-t5-base", help="a hub name or a folder")
+parser.add_argument("--model", default="google/flan-t5-base", help="a folder, a hub name or a fetched name")
 parser.add_argument("--out", default="my-model", help="the folder to save the model in")
 parser.add_argument("--epochs", type=float, default=10)
 options = parser.parse_args()
@@ -22,7 +22,7 @@ options = parser.parse_args()
 problems = read_problems(options.file)
 config = pv.NumberConfig(token="agg", aggregation="weighted")
 tokenizer = pv.number_tokenizer(options.model, config)
-model = AutoModelForSeq2SeqLM.from_pretrained(options.model)
+model = AutoModelForSeq2SeqLM.from_pretrained(pv.resolve_model(options.model))
 pv.attach(model, tokenizer)
 data = pv.encode_pairs(tokenizer, [each.question for each in problems], [each.answer for each in problems])
 

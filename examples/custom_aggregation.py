@@ -13,7 +13,7 @@ from transformers import AutoModelForSeq2SeqLM, DataCollatorForSeq2Seq
 import placevalue as pv
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--model", default="google/flan-t5-base", help="a hub name or a folder")
+parser.add_argument("--model", default="google/flan-t5-base", help="a folder, a hub name or a fetched name")
 parser.add_argument("--out", default="my-model", help="the folder to save the model in")
 options = parser.parse_args()
 
@@ -29,7 +29,7 @@ def rounded(values: torch.Tensor, places: torch.Tensor, embeddings: torch.Tensor
 pv.AGGREGATIONS["rounded"] = pv.per_number(rounded)  # use it by this name, also in checkpoints
 
 tokenizer = pv.number_tokenizer(options.model, token="agg")
-model = AutoModelForSeq2SeqLM.from_pretrained(options.model)
+model = AutoModelForSeq2SeqLM.from_pretrained(pv.resolve_model(options.model))
 pv.attach(model, tokenizer, aggregation="rounded")
 digits = model.get_input_embeddings()(torch.tensor(tokenizer.convert_tokens_to_ids(list("0123456789")))).detach()
 print("F1 by length:", {n: round(f1, 2) for n, f1 in pv.neighbourhood_f1(digits, "rounded", range(1, 4)).items()})

@@ -14,7 +14,7 @@ import placevalue as pv
 from placevalue.data import load_data
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--model", default="HuggingFaceTB/SmolLM2-135M", help="a hub name or a folder")
+parser.add_argument("--model", default="HuggingFaceTB/SmolLM2-135M", help="a folder, a hub name or a fetched name")
 parser.add_argument("--out", default="my-adapter", help="the folder to save the adapter in")
 parser.add_argument("--steps", type=int, default=500)
 options = parser.parse_args()
@@ -22,7 +22,7 @@ options = parser.parse_args()
 problems = load_data("mawps:train")
 tokenizer = pv.number_tokenizer(options.model, token="agg")
 tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-model = AutoModelForCausalLM.from_pretrained(options.model)
+model = AutoModelForCausalLM.from_pretrained(pv.resolve_model(options.model))
 pv.attach(model, tokenizer, aggregation="interpolated")
 lora = LoraConfig(r=16, target_modules="all-linear", trainable_token_indices=pv.trainable_tokens(model, tokenizer))
 model = get_peft_model(model, lora)

@@ -1,6 +1,8 @@
 """Settings and fixtures of all tests: no hub, no threads to fight over, the same random examples every time."""
 
+import logging
 import os
+from collections.abc import Iterator
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["RUST_BACKTRACE"] = "0"
@@ -14,7 +16,23 @@ from transformers import PreTrainedTokenizerFast
 
 from families import FAMILIES, base_tokenizer
 
-transformers.logging.set_verbosity_error()
+
+class Deprecations(logging.Handler):
+    """Prints nothing, and keeps what transformers logs of its own deprecations."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if "deprecat" in text.lower():
+            self.texts.append(text)
+
+
+deprecations = Deprecations()
+transformers.logging.disable_default_handler()
+transformers.logging.add_handler(deprecations)
 torch.set_num_threads(1)
 settings.register_profile("placevalue", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 settings.load_profile("placevalue")
@@ -28,3 +46,12 @@ def family(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def base(family: str) -> PreTrainedTokenizerFast:
     return base_tokenizer(family)
+
+
+@pytest.fixture(autouse=True)
+def _no_deprecations() -> Iterator[None]:
+    """Fail where transformers says that something will go, before it breaks users."""
+    transformers.logging.set_verbosity_warning()  # a verb may have silenced it
+    deprecations.texts.clear()
+    yield
+    assert not deprecations.texts

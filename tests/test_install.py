@@ -1,10 +1,11 @@
-"""The README's install line, in a fresh environment, runs what the README shows."""
+"""What is installed: the README's install line, and the oldest versions that are tested."""
 
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,16 @@ from zoo import build
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+
+
+def test_the_oldest_versions_tested_are_those_that_are_allowed():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    required = re.findall(
+        r"^([\w-]+)>=([\d.]+)", "\n".join([*project["dependencies"], *extras["all"], *extras["dev"]]), re.M
+    )
+    pinned = re.findall(r"^([\w-]+)==([\d.]+)$", (ROOT / "constraints-oldest.txt").read_text(), re.M)
+    assert sorted(pinned) == sorted(required)
 
 
 @pytest.mark.slow

@@ -80,7 +80,7 @@ def test_ten_steps_then_the_checkpoint_gives_the_same_logits(name, tmp_path):
     assert_same(loaded, model, ids, mask, 1e-4)
     check_rows(loaded, tokenizer2, ids, "weighted", 1e-6)
     auto = pv.attach(
-        type(model).from_pretrained(tmp_path / "checkpoint-10").eval(),
+        type(model).from_pretrained(tmp_path / "checkpoint-10", fusion_config={}).eval(),
         AutoTokenizer.from_pretrained(tmp_path / "checkpoint-10"),
     )
     assert_same(auto, model, ids, mask, 1e-4)

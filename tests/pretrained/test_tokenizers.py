@@ -84,9 +84,22 @@ def test_ten_thousand_digits(tokenizer_name):
     assert ids.count(number_ids(tokenizer).digits[7]) == 10_000
 
 
-@pytest.mark.parametrize("options", [{"pattern": "extended"}, {"ignore": r"\b(?:19|20)[0-9]{2}\b"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"pattern": pattern} for pattern in pv.PATTERNS),
+        {"ignore": r"\b(?:19|20)[0-9]{2}\b"},
+        {"ignore": tuple(pv.IGNORE_PRESETS)},
+    ],
+    ids=str,
+)
 def test_other_patterns(tokenizer_name, options):
     tokenizer = pv.number_tokenizer(load_base(tokenizer_name), token="agg", **options)
-    for text in [TEXT, "-3.5e-4 +7 1,234,567 in 1999", "5-3 (-3)"]:
+    for text in [
+        TEXT,
+        "-3.5e-4 +7 1,234,567 in 1999",
+        "5-3 (-3) -$5 (1,250) 1.250,5",
+        "May 3, 2024 at 10:30, ID-7, 5,100,200",
+    ]:
         ids = ids_of(tokenizer, text)
         assert [ids[a:b] for a, b in found_spans(tokenizer, ids)] == [t for t, _ in expected_digits(tokenizer, text)]
