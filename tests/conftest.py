@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 from collections.abc import Iterator
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -31,6 +32,7 @@ class Deprecations(logging.Handler):
 
 
 deprecations = Deprecations()
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts tests in the background ignores it
 transformers.logging.disable_default_handler()
 transformers.logging.add_handler(deprecations)
 torch.set_num_threads(1)
