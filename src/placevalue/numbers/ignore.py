@@ -93,7 +93,8 @@ def check_ignore(ignore: str) -> None:
         return
     if re.fullmatch("[A-Za-z]+", ignore):
         raise ConfigError(
-            f"ignore={ignore!r} is neither {one_of(IGNORE_PRESETS, ignore)} nor a regular expression that can match a digit"
+            f"ignore={ignore!r} is neither {one_of(IGNORE_PRESETS, ignore)} nor a regular expression that can match "
+            "a digit"
         )
     if re.search(r"\(\?P|\(\?[aiLmsux-]+[:)]|\\[AZzG1-9]|(?<!\\)\$|(?<![\[\\])\^", ignore):
         raise ConfigError(
