@@ -2,11 +2,12 @@
 
 import argparse
 
-from benchmarks import attach, fermat_data, generation, loss, neighbours, scoring, tokenisation
+from benchmarks import attach, fermat_data, generation, loss, neighbours, patterns, scoring, tokenisation
 from benchmarks.results import measure
 
 BENCHMARKS = {
     "tokenisation": tokenisation.run,
+    "patterns": patterns.run,
     "attach": attach.run,
     "loss": loss.run,
     "neighbours": neighbours.run,

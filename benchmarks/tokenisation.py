@@ -6,20 +6,14 @@ numbers into digits and converts them to ids. Batches run on every core, as they
 faster alternatives have no target: a loop that calls the bare tokenizer on the text around each number, and the same
 with the pieces of all texts in one batch.
 
-The two main patterns are compared too: `extended`, the default, must leave text without numbers alone and cost no more
-than `paper`, on texts with plain numbers and on texts with numbers as people write them (`$1,250.50`, `-3.5`, `2e-3`).
-This is measured in seconds of the processor, which other work on the machine disturbs less.
-
 Run: `python -m benchmarks tokenisation`
 """
 
 import copy
 import os
-import random
 import re
-import statistics
-from collections.abc import Callable
-from time import perf_counter, process_time
+from collections.abc import Callable, Iterator
+from time import perf_counter
 from typing import Any
 
 from transformers import PreTrainedTokenizerBase
@@ -32,7 +26,7 @@ from placevalue.common.hub import load_tokenizer
 
 FAMILIES = ("flan-t5-small-title", "smollm2-135m", "gemma3-270m", "minilm-l6", "gpt2-tokenizer")
 TEXTS, SEED, ROUNDS = 2000, 0, 12
-BARE_TARGET, LOOP_TARGET, PATTERN_TARGET = 0.6, 3.0, 1.02  # one pattern costs as much as the other, but for noise
+BARE_TARGET, LOOP_TARGET = 0.6, 3.0
 NUMERAL = re.compile(r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+")
 Batch = dict[str, list[list[int]]]
 
@@ -117,22 +111,27 @@ def _as_batch(rows: list[list[int]]) -> Batch:
     return {"input_ids": rows, "attention_mask": [[1] * len(row) for row in rows]}
 
 
+def load_bases() -> Iterator[tuple[str, PreTrainedTokenizerBase]]:
+    """Every tokenizer that was fetched, by its family."""
+    missing = 0
+    for family in FAMILIES:
+        try:
+            yield family, load_tokenizer(family)
+        except ModelError as error:
+            missing += 1
+            print(f"skipped {family}: {error}")
+    if missing == len(FAMILIES):
+        raise SystemExit("found none of the tokenizers to measure: fetch them with `make models`")
+
+
 def run() -> Outcome:
     """Measure every family."""
     texts = word_problems(TEXTS, SEED)
     checks: list[Check] = []
     raw: dict[str, Any] = {}
-    for family in FAMILIES:
-        try:
-            base = load_tokenizer(family)
-        except ModelError as error:
-            print(f"skipped {family}: {error}")
-            continue
+    for family, base in load_bases():
         found, raw[family] = _measure(family, base, texts)
-        compared, raw[family]["patterns"] = _compare_patterns(family, base, texts)
-        checks += found + compared
-    if not checks:
-        raise SystemExit("found none of the tokenizers to measure: fetch them with `make models`")
+        checks += found
     parallel = os.environ.get("TOKENIZERS_PARALLELISM", "default")
     left_out = [family for family in FAMILIES if family not in raw]
     config = {"texts": TEXTS, "seed": SEED, "rounds": ROUNDS, "tokenizers_parallelism": parallel, "left_out": left_out}
@@ -170,50 +169,6 @@ def _measure(family: str, base: PreTrainedTokenizerBase, texts: list[str]) -> tu
         Check(f"{family}: tokens, ours / bare", tokens["ours"] / tokens["bare"]),
     ]
     return checks, {"seconds": seconds, "texts_per_second": speed, "tokens": tokens, "texts_with_same_ids": same_texts}
-
-
-def _compare_patterns(
-    family: str, base: PreTrainedTokenizerBase, texts: list[str]
-) -> tuple[list[Check], dict[str, Any]]:
-    """The time of `extended` by that of `paper`, which take turns."""
-    patterns = {name: number_tokenizer(base, token="agg", pattern=name) for name in ("paper", "extended")}
-    plain = [NUMERAL.sub("some", text) for text in texts]
-    for tokenizer in patterns.values():
-        assert tokenizer(plain)["input_ids"] == base(plain)["input_ids"], "text without numbers is changed"
-    draw = random.Random(SEED)
-    kinds = {"plain numbers": texts, "numbers as written": [_written(text, draw) for text in texts]}
-    checks, raw = [], {}
-    for kind, batch in kinds.items():
-        seconds: dict[str, list[float]] = {name: [] for name in patterns}
-        for turn in range(2 * ROUNDS):
-            for name in list(patterns)[:: 1 if turn % 2 else -1]:
-                begin = process_time()
-                patterns[name](batch)
-                seconds[name].append(process_time() - begin)
-        median, note = _ratio([seconds])
-        checks.append(Check(f"{family}: time on {kind}, extended / paper", median, note=note))
-        raw[kind] = seconds
-    median, note = _ratio(list(raw.values()))
-    note += f"; {len(plain)} texts without numbers have the base's ids"
-    whole = Check(f"{family}: time, extended / paper", median, at_most=PATTERN_TARGET, note=note)
-    return [whole, *checks], raw
-
-
-def _ratio(seconds: list[dict[str, list[float]]]) -> tuple[float, str]:
-    """The median over the turns of the time of `extended` by that of `paper`, all kinds of text together."""
-    mine, other = (map(sum, zip(*(each[name] for each in seconds), strict=True)) for name in ("extended", "paper"))
-    low, median, high = statistics.quantiles([a / b for a, b in zip(mine, other, strict=True)], n=4)
-    return median, f"quartiles {low:.3f} to {high:.3f}"
-
-
-def _written(text: str, draw: random.Random) -> str:
-    """The text with its numbers as people write them."""
-
-    def write(match: re.Match[str]) -> str:
-        whole = draw.randrange(1, 10_000_000)
-        return draw.choice([f"${whole:,}.50", f"{whole:,}", f"-{match[0]}", f"{match[0]}e-{whole % 9}", match[0]])
-
-    return NUMERAL.sub(write, text)
 
 
 def _compare(ours: list[list[int]], loop: list[list[int]], markers: dict[str, int]) -> float:

@@ -97,7 +97,9 @@ def test_every_verb_and_action_is_here():
     assert set(ACTIONS) == {f"{name} {each}".strip() for name in VERBS for each in actions[name] or [""]}
 
 
-@pytest.mark.parametrize("name", ACTIONS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=pytest.mark.slow if each == "data list" else []) for each in ACTIONS]
+)
 def test_the_command_lines_work(name, lines, capsys):
     assert run(lines[name], capsys) == 0
 

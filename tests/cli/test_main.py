@@ -1,6 +1,10 @@
+import re
+
 import pytest
 
 from placevalue.cli.main import VERBS, main
+from placevalue.experiments.methods import METHODS
+from placevalue.experiments.recipe import Recipe, field_help
 from placevalue.tokenizer.inspection import inspect_text
 from placevalue.tokenizer.tokenizer import number_tokenizer
 from zoo import build
@@ -106,6 +110,47 @@ def test_ctrl_c_ends_with_one_line_and_how_to_continue(monkeypatch, capsys, fold
     monkeypatch.setattr("placevalue.cli.train.run", interrupted)
     assert main(["train", "recipe.yaml"]) == 130
     assert "--resume" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words, near",
+    [
+        ("trian recipe.yaml", "train"),
+        ("train recipe.yaml --reusme", "--resume"),
+        ("data show mawps:test --rwos 3", "--rows"),
+        ("train recipe.yaml --method digit", "digits"),
+        ("inspect 7 --model placevalue-tiny --pattern extnded", "extended"),
+        ("inspect 7 --model placevalue-tiny --ignore yeers", "years"),
+        ("data show mawps:tset", "mawps:test"),
+        ("evaluate x.jsonl --metrics acuracy_paper", "accuracy_paper"),
+    ],
+)
+def test_a_wrong_name_gets_the_nearest_right_one(words, near, capsys):
+    try:
+        status = main(words.split())
+    except SystemExit as stop:
+        status = stop.code
+    assert status in (1, 2) and re.search(rf"is {near} meant\?", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("verb", ["train", "reproduce", "sweep"])
+def test_help_lists_every_key_of_a_recipe_with_its_type_default_and_choices(verb, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "10000")
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    told = dict(re.findall(r"^  (\S+)\n      (.*)$", capsys.readouterr().out, re.MULTILINE))
+    assert list(told) == [key for key, _ in field_help(Recipe)]
+    for key, said in {
+        "training.batch_size": "a whole number; default: ",
+        "training.ce_weight": "a finite number; default: 0.6",
+        "training.deterministic": "true or false; default: true",
+        "numbers.negatives": 'one of opposite, ignore; default: "opposite"',
+        "data.dev": "a text or null; default: null",
+        "model": "a text; required",
+        "methods": f"a list of {', '.join(METHODS)}; required",
+    }.items():
+        assert f"({said}" in told[key]
+    assert all(re.search(r"\([^()]+; (default: .+|required)\)$", each) for each in told.values())
 
 
 def test_overrides_may_be_anywhere_on_the_line(monkeypatch):

@@ -160,6 +160,12 @@ def test_a_bare_file_of_anybodys_predictions(tmp_path):
     assert read_record(tmp_path / "s.json", ScoreRecord).scores == found.scores
 
 
+def test_keys_of_other_tools_are_ignored(tmp_path):
+    path = tmp_path / "gpt.jsonl"
+    path.write_text('{"id": "1", "answer": "7", "prediction": "7", "logprobs": [-0.1], "model": {"name": "gpt"}}\n')
+    assert value(evaluate(path).scores["all"], "accuracy_exact") == (1.0, 1)
+
+
 def test_a_single_problem_has_no_interval(tmp_path):
     path = tmp_path / "one.jsonl"
     path.write_text('{"id": "1", "answer": "7", "prediction": "7"}\n')
@@ -312,6 +318,8 @@ def test_the_verb_refuses(tmp_path, capsys):
     assert "--allow-leakage" in told.err and "fermat:Original" not in told.out
     assert main(["evaluate", str(leaked), "--allow-leakage"]) == 0
     assert "note: the model was trained on mawps" in capsys.readouterr().out
+    assert main(["evaluate", str(tmp_path / "none")]) == 1
+    assert "none does not exist: give the folder" in capsys.readouterr().err
     assert main(["evaluate", str(clean), "--compare"]) == 1
     assert "expected two" in capsys.readouterr().err
     assert main(["evaluate", str(clean), str(clean), "--out", "x"]) == 1

@@ -454,6 +454,16 @@ class TestVerb:
         assert main([*command, "--search", f"{CE}=0.4:0.6:0.05"]) == 1
         assert "holds another sweep" in capsys.readouterr().err
 
+    @pytest.mark.parametrize(
+        "equal, said", [((0.4, 0.5), "a tie: training.ce_weight=0.5 scored the same"), ((0.4,), "")]
+    )
+    def test_a_tie_is_called_one(self, equal, said, home, tmp_path, told, capsys):
+        told(lambda config: 0.45 if config.training.ce_weight in equal else 0.3)
+        command = ["sweep", str(home / "toy.yaml"), "--method", "aux-soft", "--out", str(tmp_path)]
+        assert main([*command, "--search", f"{CE}=0.4,0.5,0.6"]) == 0
+        printed = capsys.readouterr().out
+        assert "best: training.ce_weight=0.4\n" in printed and said in printed and ("a tie" in printed) == bool(said)
+
     def test_a_dry_run_shows_the_plan_and_does_nothing(self, home, tmp_path, capsys):
         command = ["sweep", str(home / "toy.yaml"), "data.train=mawps:train", "--method", "aux-soft", "--dry-run"]
         assert main([*command, "--out", str(tmp_path / "o")]) == 0

@@ -42,7 +42,14 @@ def test_its_code_loads_the_model(name, token, library, tmp_path, monkeypatch):
 def test_it_says_how_numbers_are_read(tmp_path):
     model, tokenizer = prepared("t5", "interpolated", position="after", ignore="ID[0-9]+")
     pv.save_pretrained(model, tokenizer, tmp_path)
-    for said in ("`[F] 1 2 [AGG] [/F]`", "`extended`", "`ID[0-9]+`", "`interpolated`", "decimals as `places`"):
+    for said in (
+        "`[F] 1 2 [AGG] [/F]`",
+        "`extended`",
+        "`ID[0-9]+`",
+        "`interpolated`",
+        "decimals as `places`",
+        "below zero as `opposite`",
+    ):
         assert said in card(tmp_path).text
     model, tokenizer = prepared("t5", token=None)
     pv.save_pretrained(model, tokenizer, tmp_path)

@@ -24,6 +24,7 @@ from transformers import (
     Seq2SeqTrainer,
     Seq2SeqTrainingArguments,
     SiglipVisionConfig,
+    T5Tokenizer,
     Trainer,
     TrainingArguments,
     pipeline,
@@ -33,7 +34,7 @@ from transformers.models.auto import tokenization_auto
 import placevalue as pv
 from families import base_tokenizer
 from modeling.test_attach import TEXTS, assert_same, encode, prepared, run
-from placevalue.common.errors import ModelError
+from placevalue.common.errors import ModelError, TokenizerError
 from placevalue.common.hub import load_model
 from placevalue.tokenizer.tokenizer import CODE_MAP, is_rebuilt
 from zoo import CAUSAL, MODELS, SEQ2SEQ, build
@@ -332,6 +333,15 @@ class TestTokenizers:
         assert AutoTokenizer.from_pretrained(tmp_path)(TEXTS)["input_ids"] == tokenizer(TEXTS)["input_ids"]
         pv.save_pretrained(*pv.from_pretrained(tmp_path), tmp_path)
         assert AutoTokenizer.from_pretrained(tmp_path)(TEXTS)["input_ids"] == tokenizer(TEXTS)["input_ids"]
+
+    def test_a_class_that_drops_the_pipeline_is_noticed_when_it_encodes(self, tmp_path):
+        """Not before: transformers builds such a class from the vocabulary alone, without a word."""
+        model, tokenizer = prepared("t5")
+        pv.save_pretrained(model, tokenizer, tmp_path)
+        other = T5Tokenizer.from_pretrained(tmp_path)
+        for encode_with in (pv.encode_questions, lambda *given: pv.encode_pairs(*given, ["12"])):
+            with pytest.raises(TokenizerError, match=r"T5Tokenizer is not what was saved.*from_pretrained"):
+                encode_with(other, ["12 and 5?"])
 
     def test_trusting_remote_code(self, tmp_path):
         for name in ("qwen2", "llama"):

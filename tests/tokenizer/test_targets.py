@@ -205,3 +205,32 @@ class TestWith:
         SFTTrainer(model, **given, data_collator=pv.NumberCollator(tokenizer, collator=padding)).train()
         prompts = [tokenizer(question + "\n", add_special_tokens=False)["input_ids"] for question in QUESTIONS]
         assert answers_of(model, tokenizer, prompts) == ANSWERS
+
+    def test_sft_trainer_with_lora(self, tmp_path):
+        """As docs/trainers.md says, with a word to TRL about the bias; the markers' rows of both matrices are trained."""
+        from peft import LoraConfig
+        from trl import SFTConfig, SFTTrainer
+        from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
+
+        model, tokenizer = prepared("llama")
+        rows = [
+            {"prompt": f"{question}\n", "completion": answer}
+            for question, answer in zip(QUESTIONS, ANSWERS, strict=True)
+        ]
+        trainer = SFTTrainer(
+            model,
+            args=arguments(tmp_path, SFTConfig, bf16=False, max_steps=2),
+            train_dataset=Dataset.from_list(rows),
+            processing_class=tokenizer,
+            peft_config=LoraConfig(
+                target_modules=["q_proj"], trainable_token_indices=pv.trainable_tokens(model, tokenizer)
+            ),
+            data_collator=pv.NumberCollator(
+                tokenizer, collator=DataCollatorForLanguageModeling(pad_token_id=tokenizer.pad_token_id)
+            ),
+        )
+        trainer.model.get_output_embeddings().bias = None
+        deltas = {name: each for name, each in trainer.model.named_parameters() if "trainable_tokens_delta" in name}
+        before = {name: each.detach().clone() for name, each in deltas.items()}
+        trainer.train()
+        assert len(deltas) == 2 and not any(torch.equal(each, before[name]) for name, each in deltas.items())

@@ -3,7 +3,7 @@
 import argparse
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 import placevalue
@@ -64,6 +64,15 @@ def _verb(words: Sequence[str]) -> str:
     return next((word for word in words if word in known), "")
 
 
+def _flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> Iterator[str]:
+    """The flags of a verb, and of its action among the words."""
+    for action in parser._actions:
+        yield from action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            for name in action.choices.keys() & set(words):
+                yield from _flags(action.choices[name], words)
+
+
 def _parse(words: Sequence[str]) -> argparse.Namespace:
     """The options; only the verb among the words defines its flags, and KEY=VALUE may be anywhere."""
     if strange := [word for word in words if not is_unicode(word)]:
@@ -83,8 +92,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
             used = verb
     options, unknown = parser.parse_known_args(words)
     if unknown:
-        flags = [name for action in used._actions for name in action.option_strings]
-        near = nearest(unknown[0].partition("=")[0], flags)
+        near = nearest(unknown[0].partition("=")[0], _flags(used, words))
         used.error(f"unrecognized arguments: {' '.join(unknown)}" + (f": is {near} meant?" if near else ""))
     if overrides:
         options.overrides += overrides

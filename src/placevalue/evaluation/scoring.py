@@ -38,6 +38,8 @@ def load_predictions(path: str | os.PathLike[str]) -> Predicted:
     path = Path(path)
     folder = path if path.is_dir() else path.parent
     has_record = (folder / PREDICTION_RECORD).exists()
+    if not path.exists() and not has_record:
+        raise DataError(f"{path} does not exist: give the folder of a finished prediction, or a JSONL file")
     if path.is_dir() and not has_record:
         raise DataError(f"{path} has no {PREDICTION_RECORD}: give the folder of a finished prediction, or a JSONL file")
     if not path.is_dir() and not (path.name == PREDICTIONS and has_record):

@@ -78,7 +78,10 @@ def _numbers(config: AttachedConfig | None) -> str:
         several = layout.ignore if isinstance(layout.ignore, tuple) else (layout.ignore,)
         lines.append(f"Left alone: {', '.join(f'`{each}`' for each in several)}.")
     if config.aggregation:
-        lines.append(f"[AGG] holds `{config.aggregation}`, with decimals as `{config.decimals}`.")
+        lines.append(
+            f"[AGG] holds `{config.aggregation}`, with decimals as `{config.decimals}` and numbers below zero as "
+            f"`{config.negatives}`."
+        )
     return "".join(f"- {line}\n" for line in lines)
 
 

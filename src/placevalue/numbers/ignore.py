@@ -7,6 +7,7 @@ capital of a month, so that both pass over other text quickly; what stands befor
 import re
 
 from placevalue.common.errors import ConfigError
+from placevalue.common.validation import one_of
 from placevalue.numbers.regexes import compiled
 
 Ignore = str | tuple[str, ...]
@@ -92,7 +93,7 @@ def check_ignore(ignore: str) -> None:
         return
     if re.fullmatch("[A-Za-z]+", ignore):
         raise ConfigError(
-            f"ignore={ignore!r} is neither one of {', '.join(IGNORE_PRESETS)} nor a regular expression that can match "
+            f"ignore={ignore!r} is neither {one_of(IGNORE_PRESETS, ignore)} nor a regular expression that can match "
             "a digit"
         )
     if re.search(r"\(\?P|\(\?[aiLmsux-]+[:)]|\\[AZzG1-9]|(?<!\\)\$|(?<![\[\\])\^", ignore):

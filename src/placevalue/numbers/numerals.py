@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from placevalue.common.errors import ConfigError
+from placevalue.common.validation import one_of
 from placevalue.numbers.ignore import Ignore, ignore_regex
 from placevalue.numbers.regexes import compiled
 
@@ -93,7 +94,7 @@ def pattern_regex(pattern: str) -> str:
         return PATTERNS[pattern]
     if not _OWN_PATTERN.fullmatch(pattern):
         raise ConfigError(
-            f"the pattern {pattern!r} is neither one of {', '.join(PATTERNS)} nor a regular expression of the "
+            f"the pattern {pattern!r} is neither {one_of(PATTERNS, pattern)} nor a regular expression of the "
             r"characters 0-9 . , + - e E (\d, classes, groups, alternatives and quantifiers are fine): look-around, "
             "anchors and other characters do not work inside the tokenizer. Use ignore= for text to leave alone"
         )

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerBase
 
 from placevalue.common.errors import ConfigError, TokenizerError
 from placevalue.common.hub import is_encoder_decoder
-from placevalue.tokenizer.tokenizer import SETTINGS, marker_ids, number_layout
+from placevalue.tokenizer.tokenizer import SETTINGS, check_unchanged, marker_ids, number_layout
 
 logger = logging.getLogger(__name__)
 Ids = list[int]
@@ -103,6 +103,8 @@ def encode_and_cut(
     plain: bool = False,
 ) -> tuple[list[Ids], list[bool]]:
     """The ids of `encode_questions`, and which questions were cut."""
+    if not plain:
+        check_unchanged(tokenizer)
     before, after = _around(tokenizer)
     if not encoder_decoder:
         after = [i for i in after if i != tokenizer.eos_token_id] + _ids(tokenizer, [separator])[0]
