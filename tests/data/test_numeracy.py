@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from placevalue.common.errors import ConfigError
-from placevalue.data import data_checksum, data_sources, is_made, load_data
+from placevalue.data import data_checksum, data_size, data_sources, is_made, load_data
 from placevalue.data.corpora import is_final
-from placevalue.data.numeracy import FORMS, LEVELS, MOST, PARTS, Cell, generate_numeracy
+from placevalue.data.numeracy import FORMS, LEVELS, MOST, PARTS, Cell, count_numeracy, generate_numeracy, read_numeracy
 from placevalue.data.numeracy_tasks import TASKS, UNITS
 
 TIMES = {(given, wanted): Fraction(factor) for given, wanted, factor in UNITS}
@@ -237,3 +237,9 @@ def test_the_documented_levels_have_these_rows():
     for question, answer in examples:
         found = [each for each in part("numeracy", "test") if each.question == question]
         assert [each.answer for each in found] == [answer], question
+
+
+@pytest.mark.parametrize("name", LEVELS)
+@pytest.mark.parametrize("part", PARTS)
+def test_rows_are_counted_without_making_them(name, part):
+    assert count_numeracy(LEVELS[name], part) == len(read_numeracy(name, part)) == data_size(f"{name}:{part}")

@@ -13,7 +13,7 @@ from placevalue.data.fermat import FERMAT_SETS, PAPER_SETS, read_fermat
 from placevalue.data.fermat_templates import HELD_OUT, PARTS, SOURCE, FermatConfig, Templates, generate_fermat
 from placevalue.data.files import READERS, made_from, read_bundled, read_problems
 from placevalue.data.mawps import GROUPED, SPLITS, read_grouped, read_mawps
-from placevalue.data.numeracy import FINAL, LEVELS, read_numeracy
+from placevalue.data.numeracy import FINAL, LEVELS, count_numeracy, read_numeracy
 from placevalue.data.numeracy import PARTS as NUMERACY_PARTS
 from placevalue.data.numeracy import SOURCE as NUMERACY
 from placevalue.data.problem import Problem, checksum
@@ -137,7 +137,8 @@ def data_sources(spec: str | os.PathLike[str]) -> tuple[str, ...]:
 
 def data_size(spec: str | os.PathLike[str]) -> int:
     """The number of problems."""
-    return len(load_data(spec))
+    corpus, _, part = os.fspath(spec).partition(":")
+    return count_numeracy(LEVELS[corpus], part) if corpus in LEVELS and part in NUMERACY_PARTS else len(load_data(spec))
 
 
 def copy_note(spec: str | os.PathLike[str]) -> str:

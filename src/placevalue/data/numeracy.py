@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Context, DivisionByZero, Inexact, InvalidOperation, localcontext
 from functools import cache
 from hashlib import blake2b
-from itertools import accumulate, islice
+from itertools import accumulate, islice, product
 from math import prod
 from typing import Literal, NamedTuple, get_args
 
@@ -88,15 +88,14 @@ def generate_numeracy(level: Level, part: str, seed: int = SEED) -> list[Problem
         >>> generate_numeracy(LEVELS["numeracy-small"], "test")[0].operation
         'copy'
     """
-    if part not in PARTS:
-        raise ConfigError(f"part={part!r}: expected one of {', '.join(PARTS)}")
-    lengths = level.longer if part == "longer" else level.lengths
-    rows: list[Problem] = []
     with localcontext(_EXACT):
-        for task in level.tasks:
-            for length in lengths:
-                rows += _rows(part, [Cell(task, length, form) for form in level.forms], level.train, seed)
-    return rows
+        return [row for cell, chosen in _chosen(level, part, seed) for row in _rows(cell, chosen, part, seed)]
+
+
+def count_numeracy(level: Level, part: str, seed: int = SEED) -> int:
+    """The number of rows of one part, without making them."""
+    with localcontext(_EXACT):
+        return sum(len(chosen) for _, chosen in _chosen(level, part, seed))
 
 
 def read_numeracy(name: str, part: str) -> list[Problem]:
@@ -110,21 +109,24 @@ def _generated(name: str, part: str, task: str | None = None) -> list[Problem]:
     return generate_numeracy(level if task is None else replace(level, tasks=(task,)), part)
 
 
-def _rows(part: str, cells: list[Cell], train: int, seed: int) -> list[Problem]:
-    """The rows of one task and length: of each form as many as of the others, as far as they go."""
-    extents = [_extent(cell, part, seed) for cell in cells]
-    have = [extent.stop - extent.start for extent in extents]
-    wanted = _shares(train if part == "train" else MOST, have)
-    rows = []
-    for cell, extent, number in zip(cells, extents, wanted, strict=True):
-        task = TASKS[cell.task]
-        sentences = task.reworded if part == "reworded" else task.sentences
-        chosen = islice(_problems(cell, seed), extent.start, extent.start + number)
-        for index, (solved, turn) in enumerate(chosen, extent.start):
-            question = sentences[turn % len(sentences)].format(**solved.gaps)
-            id_ = ":".join(map(str, (SOURCE, *cell, index)))
-            rows.append(Problem(id_, question, solved.answer, operation=cell.task))
-    return rows
+def _chosen(level: Level, part: str, seed: int) -> Iterator[tuple[Cell, range]]:
+    """The cells of a part with the rows that it takes: of each form as many as of the others, as far as they go."""
+    if part not in PARTS:
+        raise ConfigError(f"part={part!r}: expected one of {', '.join(PARTS)}")
+    for task, length in product(level.tasks, level.longer if part == "longer" else level.lengths):
+        cells = [Cell(task, length, form) for form in level.forms]
+        extents = [_extent(cell, part, seed) for cell in cells]
+        wanted = _shares(level.train if part == "train" else MOST, [extent.stop - extent.start for extent in extents])
+        yield from ((cell, extent[:number]) for cell, extent, number in zip(cells, extents, wanted, strict=True))
+
+
+def _rows(cell: Cell, chosen: range, part: str, seed: int) -> Iterator[Problem]:
+    """Rows of a cell, by their places in its order."""
+    task = TASKS[cell.task]
+    sentences = task.reworded if part == "reworded" else task.sentences
+    for index, (solved, turn) in enumerate(islice(_problems(cell, seed), chosen.start, chosen.stop), chosen.start):
+        question = sentences[turn % len(sentences)].format(**solved.gaps)
+        yield Problem(":".join(map(str, (SOURCE, *cell, index))), question, solved.answer, operation=cell.task)
 
 
 def _shares(wanted: int, have: list[int]) -> list[int]:
