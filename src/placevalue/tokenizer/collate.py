@@ -10,7 +10,7 @@ from torch.utils.data import Sampler
 
 from placevalue.common.errors import ConfigError
 from placevalue.tokenizer.encoding import IGNORED, Example, is_two_part
-from placevalue.tokenizer.tokenizer import MARKER_NAMES, marker_ids
+from placevalue.tokenizer.tokenizer import MARKER_NAMES, check_added_tokens, marker_ids
 
 _SORTED = 50  # number of batches pooled before sorting by length
 
@@ -68,6 +68,7 @@ class NumberCollator:
             raise ConfigError(
                 "the tokenizer has no pad_token to pad with: set tokenizer.pad_token = tokenizer.eos_token"
             )
+        check_added_tokens(tokenizer)
         self.tokenizer = tokenizer
         self.collator = collator or PairCollator(tokenizer, model)
 

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerBase
 
 from placevalue.common.errors import ConfigError, TokenizerError
 from placevalue.common.hub import is_encoder_decoder
-from placevalue.tokenizer.tokenizer import SETTINGS, check_unchanged, marker_ids, number_layout
+from placevalue.tokenizer.tokenizer import SETTINGS, check_added_tokens, check_unchanged, marker_ids, number_layout
 
 logger = logging.getLogger(__name__)
 Ids = list[int]
@@ -116,6 +116,8 @@ def encode_answers(
     tokenizer: PreTrainedTokenizerBase, answers: Sequence[str], encoder_decoder: bool, plain: bool = False
 ) -> list[Ids]:
     """The labels of `encode_pairs` for the answers alone, uncut."""
+    if not plain:
+        check_added_tokens(tokenizer)
     unwritten = set() if plain else {marker_ids(tokenizer)[name] for name in ("agg", "pause")}
     end = tokenizer.eos_token_id
     if end is None:
@@ -132,6 +134,7 @@ def encode_texts(
 
     Raises an error if [AGG] comes before the digits, since it would reveal the digits that the model must predict.
     """
+    check_added_tokens(tokenizer)
     layout, markers = number_layout(tokenizer), marker_ids(tokenizer)
     if (layout.token, layout.position) == ("agg", "before"):
         raise TokenizerError(

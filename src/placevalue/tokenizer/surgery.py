@@ -9,13 +9,18 @@ such pipelines have, so the result is an ordinary `tokenizer.json`:
 3. The decoder drops the markers.
 
 Typed text cannot become a marker: the markers are characters that Unicode reserves for internal use (or very rare
-symbols, if a normalizer deletes those), and the normalizer replaces typed ones first.
+symbols, if a normalizer deletes those), and the normalizer replaces typed ones first. An added token matches its own
+content, normalized, so one text must become a marker: its content, which begins with a special token of the base, the
+shield. Where somebody types that text, the shield is matched first, and the normalizer never sees them together.
 """
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
+
+from tokenizers import AddedToken
 
 from placevalue.common.errors import TokenizerError
 from placevalue.numbers.config import Layout
@@ -40,6 +45,8 @@ class Signs:
     close: str
     agg: str
     pause: str
+    shield: str = ""
+    """What the content of every marker begins with; empty in tokenizers of placevalue 0.1.0."""
 
     @property
     def markers(self) -> str:
@@ -52,11 +59,17 @@ class Signs:
         return self.start + self.guard + self.markers
 
 
-def choose_signs(normalize: Callable[[str], str], vocabulary: Json) -> Signs:
-    """The first set of characters that the normalizer keeps and the vocabulary does not contain."""
+def choose_signs(normalize: Callable[[str], str], vocabulary: Json, tokens: Iterable[AddedToken]) -> Signs:
+    """The first set of characters that the normalizer keeps and the vocabulary does not contain, and a shield.
+
+    The shield is the first of the base's added tokens that always match as typed. One that is not special would match
+    under `split_special_tokens` too.
+    """
+    raw = [each for each in tokens if not (each.normalized or each.single_word or re.search(r"[\s0-9]", each.content))]
+    shield = min(raw, key=lambda token: token.special).content if raw else ""
     for candidate in _CANDIDATES:
         if all(normalize(c).strip("▁ ") == c and c not in vocabulary for c in candidate):
-            return Signs(*candidate)
+            return replace(Signs(*candidate), shield=shield)
     raise TokenizerError(
         "this tokenizer's normalizer deletes or its vocabulary holds every character that could mark a number: "
         f"expected one of {[ascii(c) for c in _CANDIDATES]} to be free. Choose another base"
@@ -74,7 +87,9 @@ def write_numbers(tokenizer_json: str, layout: Layout, signs: Signs) -> str:
     normalizers = _steps(spec["normalizer"], "normalizers")
     pre_tokenizers = _steps(spec["pre_tokenizer"], "pretokenizers")
     prefix = _take_prefix(normalizers, pre_tokenizers, signs)
-    drop_start = {"type": "Replace", "pattern": {"String": signs.start}, "content": ""}
+    # Also drop the shield, whatever the steps before made of it: only the content of a marker ends in its first marker.
+    shielded = f"\\A{signs.start}?[^{signs.reserved}]*+(?=[{signs.markers}]\\z)"
+    drop_start = _replace(f"{shielded}|\\A{signs.start}", "")
     # Numbers first: some normalizers turn ½ or ² into digits, others delete the text between two numbers.
     steps = [*_number_steps(layout, signs), *normalizers, *prefix, drop_start]
     spec["normalizer"] = {"type": "Sequence", "normalizers": steps}
@@ -101,15 +116,15 @@ def _replace(regex: str, content: str) -> Json:
 
 def _number_steps(layout: Layout, signs: Signs) -> list[Json]:
     """Normalizer steps that replace typed markers, then write ours around each numeral and guards inside."""
-    start, guard, close = signs.start, signs.guard, signs.close
+    start, guard, close, shield = signs.start, signs.guard, signs.close, re.escape(signs.shield)
     extra = {None: "", "agg": signs.agg, "pause": signs.pause}[layout.token]
     before, after = (extra, "") if layout.position == "before" else ("", extra)
     ends, begins, inside = _searches(layout, signs, after + close)
     return [
         # Later steps panic after an insertion at the very start of a text, so start with a character.
         {"type": "Prepend", "prepend": start},
-        # Keep a marker that is the whole text, since the added tokens themselves are normalized too.
-        _replace(f"[{signs.reserved}](?<!\\A{start})(?!(?<=\\A{start}[{signs.markers}])\\z)", signs.exchange),
+        # Keep a marker in the content of its added token, which is normalized too.
+        _replace(f"[{signs.reserved}](?<!\\A{start})(?!(?<=\\A{start}{shield}[{signs.markers}])\\z)", signs.exchange),
         _replace(ends, after + close),
         _replace(begins, signs.open + before + guard),
         _replace(inside, guard),
@@ -209,7 +224,7 @@ def _split_digits(pre_tokenizers: list[Json], signs: Signs) -> list[Json]:
 
 def _decoder(decoders: list[Json], signs: Signs) -> Json:
     """The base decoder, which now drops markers and, for WordPiece, joins the digits of a number."""
-    drop = _replace(f"[{signs.reserved}]", "")
+    drop = _replace(f"(?:{re.escape(signs.shield)})?[{signs.reserved}]", "")
     if any(step["type"] == "WordPiece" for step in decoders):
         join = _replace(f"(?:{signs.open}|\\G(?!\\A))[^ {signs.close}]*\\K ", "")
         decoders = [*decoders, {"type": "Fuse"}, join, drop]

@@ -6,6 +6,7 @@ The copy is an ordinary fast tokenizer with a plain `tokenizer.json`. Text witho
 from dataclasses import asdict
 from os import PathLike
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from tokenizers import AddedToken, Tokenizer
@@ -18,6 +19,7 @@ from placevalue.numbers.config import FORMER, HELD, Layout, NumberConfig, Number
 from placevalue.numbers.ignore import Ignore
 from placevalue.numbers.numerals import find_numerals, pattern_symbols
 from placevalue.numbers.spans import find_digits
+from placevalue.tokenizer.added_tokens import refuse_swallowing
 from placevalue.tokenizer.surgery import Signs, choose_signs, write_numbers
 
 # The key of the settings in `tokenizer_config.json` and in a model's `config.json`.
@@ -71,9 +73,11 @@ def number_tokenizer(
         )
     backend = tokenizer.backend_tokenizer
     normalize = backend.normalizer.normalize_str if backend.normalizer else str
-    signs = choose_signs(normalize, tokenizer.get_vocab())
+    tokens = backend.get_added_tokens_decoder()
+    signs = choose_signs(normalize, tokenizer.get_vocab(), (tokens[id_] for id_ in sorted(tokens)))
     changed = Tokenizer.from_str(write_numbers(backend.to_str(), config, signs))
-    changed.add_tokens([AddedToken(sign, normalized=True, special=False) for sign in signs.markers])
+    markers = [AddedToken(signs.shield + sign, normalized=True, special=False) for sign in signs.markers]
+    changed.add_tokens(markers)
     layout = asdict(config)
     for_attach = {name: layout.pop(name) for name in HELD}
     settings = {"layout": layout, "signs": asdict(signs), "attach": for_attach}
@@ -124,11 +128,36 @@ def marker_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
         {'open': 32100, 'close': 32101, 'agg': 32102, 'pause': 32103}
     """
     signs = Signs(**_settings(tokenizer)["signs"])
-    return {name: tokenizer.backend_tokenizer.token_to_id(getattr(signs, name)) for name in MARKER_NAMES}
+    return {name: tokenizer.backend_tokenizer.token_to_id(signs.shield + getattr(signs, name)) for name in MARKER_NAMES}
+
+
+_checked: WeakKeyDictionary[PreTrainedTokenizerBase, int] = WeakKeyDictionary()
+
+
+def check_added_tokens(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise an error if somebody added tokens that match inside numbers; tokens that were checked before are not again.
+
+    Reading a tokenizer's added tokens takes as long as encoding a text for every ten of them, so call this once for
+    many texts.
+    """
+    settings = _settings(tokenizer)
+    tokens = tokenizer.backend_tokenizer.get_added_tokens_decoder()
+    if _checked.get(tokenizer) == len(tokens):  # tokens cannot be removed
+        return
+    markers, reserved = marker_ids(tokenizer).values(), Signs(**settings["signs"]).reserved
+    others = [token for id_, token in tokens.items() if id_ not in markers]
+    layout, ids = number_layout(tokenizer), _number_ids(tokenizer)
+    refuse_swallowing(tokenizer.backend_tokenizer, others, layout, ids, reserved)
+    _checked[tokenizer] = len(tokens)
 
 
 def number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
     """Every id that a number can contain; symbols that the pattern or the vocabulary lacks are -1."""
+    check_added_tokens(tokenizer)
+    return _number_ids(tokenizer)
+
+
+def _number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
     model, unknown = tokenizer.backend_tokenizer.model, tokenizer.unk_token_id
 
     def single(character: str) -> int:
@@ -177,7 +206,8 @@ def is_rebuilt(model_type: str) -> bool:
 
 
 def check_unchanged(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raise an error if a tokenizer was changed by saving and loading."""
+    """Raise an error if a tokenizer was changed by saving and loading, or by added tokens."""
+    check_added_tokens(tokenizer)
     made, now = list(probe_ids(tokenizer)), _ids(tokenizer, _PROBE)
     if made != now:
         raise TokenizerError(
@@ -218,5 +248,5 @@ def _verify(base: PreTrainedTokenizerBase, changed: PreTrainedTokenizerFast) -> 
         if digits.values[digits.mask].tolist() != wanted:
             raise TokenizerError(
                 f"this {family} tokenizer does not give each digit its own id: {text!r} became "
-                f"{changed.convert_ids_to_tokens(ids)}. Its added tokens may hold digits; choose another base"
+                f"{changed.convert_ids_to_tokens(ids)}. Choose another base"
             )
