@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmarks import attach, fermat_data, generation, loss, neighbours, patterns, scoring, tokenisation
+from benchmarks import attach, fermat_data, generation, loss, memory, neighbours, patterns, scoring, tokenisation
 from benchmarks.results import measure
 
 BENCHMARKS = {
@@ -12,6 +12,7 @@ BENCHMARKS = {
     "loss": loss.run,
     "neighbours": neighbours.run,
     "scoring": scoring.run,
+    "memory": memory.run,
     "fermat_data": fermat_data.run,
     "generation": generation.run,
 }

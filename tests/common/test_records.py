@@ -262,6 +262,15 @@ def test_predictions_come_back_and_match_their_checksum(tmp_path):
         read_predictions(path, checksum)
 
 
+def test_two_ids_with_one_hash_are_two(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "_short_hash", lambda _text: 7)
+    write_predictions(ROWS, tmp_path / "p.jsonl")
+    assert read_predictions(tmp_path / "p.jsonl") == ROWS
+    write_predictions([*ROWS, ROWS[1]], tmp_path / "p.jsonl")
+    with pytest.raises(DataError, match=f"line {len(ROWS) + 1}: the id '{ROWS[1].id}' is also on an earlier line"):
+        read_predictions(tmp_path / "p.jsonl")
+
+
 def test_damaged_predictions_are_named_by_file_and_line(tmp_path):
     path = tmp_path / "p.jsonl"
     good = '{"id": "a", "answer": "7", "prediction": "7"}\n'
@@ -277,6 +286,9 @@ def test_damaged_predictions_are_named_by_file_and_line(tmp_path):
         path.write_text(good + line)
         with pytest.raises(DataError, match=rf"p\.jsonl, {fault}"):
             read_predictions(path)
+    path.write_text(good + '{"id": 1}\n' + good + good.replace('"a"', '"b"') + good)
+    with pytest.raises(DataError, match=r"line 2: id: .*; line 3: the id 'a' is also .*; line 5: the id 'a' is also"):
+        read_predictions(path)
     path.write_text(good * 20)
     with pytest.raises(DataError, match="line 2: .*; line 9: .*; and 11 more lines"):
         read_predictions(path)

@@ -1,6 +1,7 @@
 import ast
 import inspect
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -54,6 +55,30 @@ def write_folder(folder, rows=ROWS, trained_on=("fermat-templates",), **changes)
     )  # fmt: skip
     write_record(PredictionRecord(**(values | changes)), folder / "prediction.json")
     return folder
+
+
+def test_memory_hardly_grows_with_the_predictions(tmp_path, monkeypatch):
+    """What stays in memory of each prediction is small: bytes for its metrics, a key, its numbers of set and problem."""
+    monkeypatch.setattr(scoring_module, "_BLOCK", 500)
+    monkeypatch.setattr(statistics_module, "_PART", 10_000)
+
+    def peak(count):
+        rows = (
+            Prediction(
+                f"made:{n % 3}:{n}", f"{n % 50}", f"{n % 7}", f"made:{n % 3}", "How many apples?" * 4, "+-"[n % 2]
+            )
+            for n in range(count)
+        )
+        write_predictions(rows, tmp_path / f"{count}.jsonl")
+        tracemalloc.start()
+        evaluate(tmp_path / f"{count}.jsonl", draws=2)
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return used
+
+    peak(10)  # what is made once
+    small, large = peak(3000), peak(9000)
+    assert (large - small) / 6000 < 500
 
 
 def value(scores, metric):

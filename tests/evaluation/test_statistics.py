@@ -9,6 +9,7 @@ from scipy import stats
 from oracle import bootstrap_interval
 from placevalue.common.errors import DataError
 from placevalue.evaluation import statistics as statistics_module
+from placevalue.evaluation.packed import Packed
 from placevalue.evaluation.statistics import (
     bootstrap,
     crossed_interval,
@@ -17,6 +18,7 @@ from placevalue.evaluation.statistics import (
     paired_test,
     permutation_p,
     resamples,
+    score_groups,
     seed_interval,
     spread,
 )
@@ -42,6 +44,27 @@ def test_intervals_against_a_plain_loop_over_the_same_resamples(rows):
         else:
             low, high = bootstrap_interval(column.tolist(), units.tolist(), draws)
             assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(numbers, st.sampled_from([0.0, 1.0, math.nan]), *[st.integers(0, 3)] * 2), min_size=2))
+def test_many_values_are_scored_in_parts_as_few_are_at_once(rows):
+    values, units = np.array([row[:2] for row in rows]), np.array([unit for *_, unit, _ in rows])
+    of_group = np.array([group for *_, group in rows])
+    every = [np.flatnonzero(of_group == group) for group in np.unique(of_group)]
+    packed = Packed(values[start : start + 3] for start in range(0, len(values), 3))
+    for groups in (every[:1], every):
+        with pytest.MonkeyPatch.context() as patch:
+            at_once = score_groups(packed, units, groups, 20)
+            patch.setattr(statistics_module, "_PART", 0)  # one unit at once
+            patch.setattr(statistics_module, "bootstrap", None)  # calling it would fail
+            patch.setattr(statistics_module, "bootstrap_mean", None)
+            in_parts = score_groups(packed, units, groups, 20)
+        for one, other in zip(at_once, in_parts, strict=True):
+            assert (one is None) == (other is None)
+            if one is not None:
+                one, other = ([math.nan if v is None else v for v in vars(each).values()] for each in (one, other))
+                assert other == pytest.approx(one, rel=1e-9, abs=1e-9, nan_ok=True)
 
 
 def test_resamples_draw_as_many_as_there_are_and_do_not_go_by_blocks(monkeypatch):

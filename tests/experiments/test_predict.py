@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,8 +28,9 @@ from placevalue.common.records import (
     read_predictions,
     read_record,
     record_hash,
+    write_predictions,
 )
-from placevalue.data import FERMAT_SETS, PAPER_SETS, load_data
+from placevalue.data import FERMAT_SETS, PAPER_SETS, Problem, load_data
 from placevalue.data.corpora import expand_data
 from placevalue.evaluation.scoring import evaluate
 from placevalue.experiments import predict as predict_module
@@ -395,3 +397,25 @@ class TestVerb:
         flags = ["--data", "mawps:nothing", "--out", str(tmp_path / "out")]
         assert main(["generate", str(home / "t5"), *flags]) == 1
         assert "expected one of mawps:train" in capsys.readouterr().err
+
+
+def test_writing_takes_little_memory_for_each_prediction(tmp_path):
+    def peak(count):
+        problems = [Problem(f"mawps:{n}", "How many?", "7") for n in range(count)]
+        order = list(range(count))[::-1]
+        batches = [order[first : first + 8] for first in range(0, count, 8)]
+        partial = SimpleNamespace(texts={batch: [str(i) for i in rows] for batch, rows in enumerate(batches)})
+        assignment = SimpleNamespace(
+            generation=SimpleNamespace(batch_size=8),
+            batches=batches,
+            sets={"mawps:test": problems},
+            reachable=[True] * count,
+        )
+        tracemalloc.start()
+        write_predictions(predict_module._predictions(assignment, partial), tmp_path / "p.jsonl")
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert [row.prediction for row in read_predictions(tmp_path / "p.jsonl")] == [str(i) for i in range(count)]
+        return used
+
+    assert (peak(4000) - peak(1000)) / 3000 < 100

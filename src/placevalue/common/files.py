@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,20 @@ DEEPEST = 50
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
-    """Write to a temporary file, then rename it, so that an interrupted write leaves the old file intact."""
+def write_whole(path: str | os.PathLike[str], content: str | bytes | Iterable[str]) -> Path:
+    """Write to a temporary file, then rename it, so that an interrupted write leaves the old file intact.
+
+    Texts that are made one by one are written as they come.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
         with temporary.open("xb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            if isinstance(content, bytes):
+                file.write(content)
+            else:
+                file.writelines(text.encode() for text in ([content] if isinstance(content, str) else content))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -13,7 +13,8 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -257,34 +258,60 @@ class Prediction:
 def write_predictions(predictions: Iterable[Prediction], path: str | os.PathLike[str]) -> str:
     """Write one JSON object per line, without absent fields; return the file's sha256 for the record."""
     rows = ({key: value for key, value in asdict(row).items() if value is not None} for row in predictions)
-    write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_whole(path, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     return file_hash(path)
 
 
 def read_predictions(path: str | os.PathLike[str], sha256: str | None = None) -> list[Prediction]:
-    """Read all predictions of a JSONL file, checking every line, and the file's checksum if one is given.
+    """All predictions of a JSONL file; see `each_prediction`."""
+    return list(each_prediction(path, sha256))
 
-    Other keys than those of `Prediction` are ignored: other tools write their own.
+
+def each_prediction(path: str | os.PathLike[str], sha256: str | None = None) -> Iterator[Prediction]:
+    """Read the predictions of a JSONL file one by one, checking every line, and its checksum if one is given.
+
+    After the last one, an error names all lines that are wrong. Other keys than those of `Prediction` are ignored:
+    other tools write their own. Of what was read only eight bytes a line are kept, to notice an id that comes twice.
     """
     if sha256 is not None and file_hash(path) != sha256:
         raise DataError(f"{path} is not the file its record names: the checksum differs. Predict again")
-    found: dict[str, Prediction] = {}
-    faults: list[str] = []
+    faults: dict[int, str] = {}
+    seen = array("Q")
     for line, values in read_json_lines(path):
         values = {name: value for name, value in values.items() if name in Prediction.__dataclass_fields__}
         wrong = find_faults(Prediction, values)
         if not wrong and not values["answer"].strip():
             wrong.append("answer is empty")
-        if not wrong and values["id"] in found:
-            wrong.append(f"the id {values['id']!r} is also on an earlier line")
         if wrong:
-            faults.append(f"line {line}: {', '.join(wrong)}")
+            faults[line] = ", ".join(wrong)
         else:
-            found[values["id"]] = Prediction(**values)
+            seen.append(_short_hash(values["id"]))
+            yield Prediction(**values)
+    if not seen and not faults:
+        raise DataError(f"{path} holds no predictions: expected one JSON object per line")
+    faults |= _find_repeated(path, faults, seen)
     if faults:
         more = len(faults) - _FAULTS_SHOWN
-        shown = "; ".join(faults[:_FAULTS_SHOWN]) + (f"; and {more} more lines" if more > 0 else "")
+        shown = "; ".join(f"line {line}: {faults[line]}" for line in sorted(faults)[:_FAULTS_SHOWN])
+        shown += f"; and {more} more lines" if more > 0 else ""
         raise DataError(f"{path}, {shown}: correct or remove these lines")
-    if not found:
-        raise DataError(f"{path} holds no predictions: expected one JSON object per line")
-    return list(found.values())
+
+
+def _short_hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
+
+
+def _find_repeated(path: str | os.PathLike[str], faults: Mapping[int, str], seen: "array[int]") -> dict[int, str]:
+    """The lines whose id is on an earlier line. The file is only read again if two ids have one hash."""
+    import numpy as np
+
+    hashes = np.sort(np.frombuffer(seen, dtype=np.uint64))
+    shared = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+    found: dict[int, str] = {}
+    earlier: set[str] = set()
+    for line, values in read_json_lines(path) if shared else ():
+        if line not in faults and _short_hash(values["id"]) in shared:
+            if values["id"] in earlier:
+                found[line] = f"the id {values['id']!r} is also on an earlier line"
+            earlier.add(values["id"])
+    return found

@@ -5,8 +5,10 @@ A JSONL file without a record can be scored too; its scores then have no link to
 """
 
 import os
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,12 @@ from placevalue.common.errors import DataError
 from placevalue.common.files import file_hash
 from placevalue.common.records import PREDICTION_RECORD, PREDICTIONS, SCORE_RECORD, Prediction, PredictionRecord
 from placevalue.data.leakage import check_leakage
-from placevalue.evaluation.metrics import EXTRACTIONS, METRICS, metric_values, read_answer
-from placevalue.evaluation.statistics import DRAWS, Interval, PairedTest, Units, bootstrap, bootstrap_mean, paired_test
+from placevalue.evaluation.metrics import EXTRACTIONS, METRICS, Values, metric_values, read_answer
+from placevalue.evaluation.packed import Packed
+from placevalue.evaluation.statistics import DRAWS, PairedTest, Units, paired_test, score_groups
 
 COMPARED = ("accuracy_paper", "accuracy_exact", "cer_written", "cer_shortest")
+_BLOCK = 4096  # predictions in memory at once
 UNKNOWN = "no prediction record: what the model was trained on is unknown"
 
 
@@ -35,6 +39,16 @@ class Predicted:
 
 def load_predictions(path: str | os.PathLike[str]) -> Predicted:
     """Read the predictions of a folder or a JSONL file; a record next to them is checked against their checksum."""
+    file, record = find_predictions(path)
+    return Predicted(file, list(_each(file, record)), record)
+
+
+def _each(file: Path, record: PredictionRecord | None) -> Iterator[Prediction]:
+    return records.each_prediction(file, record.predictions_sha256 if record else None)
+
+
+def find_predictions(path: str | os.PathLike[str]) -> tuple[Path, PredictionRecord | None]:
+    """The file of predictions in a folder, or the JSONL file given, and its record if it has one."""
     path = Path(path)
     folder = path if path.is_dir() else path.parent
     has_record = (folder / PREDICTION_RECORD).exists()
@@ -43,15 +57,14 @@ def load_predictions(path: str | os.PathLike[str]) -> Predicted:
     if path.is_dir() and not has_record:
         raise DataError(f"{path} has no {PREDICTION_RECORD}: give the folder of a finished prediction, or a JSONL file")
     if not path.is_dir() and not (path.name == PREDICTIONS and has_record):
-        return Predicted(path, records.read_predictions(path), None)
+        return path, None
     record = records.read_record(folder / PREDICTION_RECORD, PredictionRecord)
     if Path(record.predictions_file).name != record.predictions_file:
         raise DataError(
             f"{folder / PREDICTION_RECORD}: predictions_file is {record.predictions_file!r}, expected the name of a "
             "file in the same folder: predict again"
         )
-    file = folder / record.predictions_file
-    return Predicted(file, records.read_predictions(file, record.predictions_sha256), record)
+    return folder / record.predictions_file, record
 
 
 def evaluate(
@@ -80,65 +93,107 @@ def evaluate(
     """
     if draws < 1:
         raise DataError(f"draws={draws}: expected at least 1")
-    predicted = load_predictions(path)
-    record = predicted.record
-    tested = {name for row in predicted.rows for name in (row.set, row.id.partition(":")[0])}
-    trained, tested = (record.trained_on, tested | record.data.keys()) if record else ((), tested)
-    leakage = check_leakage(trained, tested, allow_leakage)
+    file, record = find_predictions(path)
     recorded = record.config.get("max_answer") if record else None
     limit = recorded if isinstance(recorded, int) else max_answer
+    answers = read_answers(_each(file, record), limit)
+    tested = answers.sources
+    trained, tested = (record.trained_on, tested | record.data.keys()) if record else ((), tested)
+    leakage = check_leakage(trained, tested, allow_leakage)
     links: dict[str, Any] = {name: getattr(record, name, None) for name in ("train", "model", "method", "seed")}
     config = {"draws": draws, "seed": seed, "extractions": list(EXTRACTIONS), "max_answer": limit}
     score = records.ScoreRecord(
         prediction=records.record_hash(record) if record else None,
         **links,
-        config=config | {"predictions_sha256": file_hash(predicted.file)},
-        **score_rows(predicted.rows, draws, seed, limit),
+        config=config | {"predictions_sha256": file_hash(file)},
+        **score_answers(answers, draws, seed),
         notes=leakage.overridden + leakage.notes + (() if record else (UNKNOWN,)),
         override_leakage=bool(leakage.overridden) or (record is not None and record.override_leakage),
         provenance=records.provenance(),
     )
-    out = predicted.file.parent / SCORE_RECORD if out is None and record else out
+    out = file.parent / SCORE_RECORD if out is None and record else out
     if out is None:
         return score
     records.write_record(score, out)
     return records.read_record(out, records.ScoreRecord)
 
 
-def score_rows(rows: Sequence[Prediction], draws: int, seed: int, max_answer: int | None = None) -> dict[str, Any]:
-    """Every metric with its interval: by set, by operation, by both, and as a mean over sets."""
-    values = metric_values(read_answer(row.answer, row.prediction, row.reachable, max_answer) for row in rows)
-    units = problem_units(rows)
+@dataclass(frozen=True)
+class Answers:
+    """What scores are made of, in about a tenth of the memory of the predictions themselves."""
 
-    def named(found: Sequence[Interval | None]) -> dict[str, dict[str, Any]]:
+    values: Packed
+    """Every metric of every prediction."""
+    units: Units
+    """See `problem_units`."""
+    sets: Units
+    """The number of each prediction's set in `set_names`."""
+    set_names: list[str]
+    operations: Units
+    """The same of its operation; -1 for those without."""
+    operation_names: list[str]
+    sources: set[str]
+    """The sets, and what the ids begin with."""
+
+
+def read_answers(rows: Iterable[Prediction], max_answer: int | None = None) -> Answers:
+    """Read predictions block by block, so that no more than a block is ever in memory."""
+    sets: dict[str, int] = {}
+    operations: dict[str, int] = {}
+    sources: set[str] = set()
+    keys, of_set, of_operation = [], array("i"), array("i")
+    rows = iter(rows)
+
+    def blocks() -> Iterator[Values]:
+        while block := list(islice(rows, _BLOCK)):
+            for row in block:
+                of_set.append(sets.setdefault(row.set, len(sets)))
+                code = -1 if row.operation is None else operations.setdefault(row.operation, len(operations))
+                of_operation.append(code)
+                sources.update((row.set, row.id.partition(":")[0]))
+            keys.append(np.array([_unit_key(row).encode() for row in block]))
+            yield metric_values(read_answer(row.answer, row.prediction, row.reachable, max_answer) for row in block)
+
+    values = Packed(blocks())
+    units = np.unique(np.concatenate(keys), return_inverse=True)[1].astype(np.int32)
+    codes = np.array(of_set, dtype=np.int32), np.array(of_operation, dtype=np.int32)
+    return Answers(values, units, codes[0], list(sets), codes[1], list(operations), sources)
+
+
+def score_answers(answers: Answers, draws: int, seed: int) -> dict[str, Any]:
+    """Every metric with its interval: by set, by operation, by both, and as a mean over sets."""
+
+    def score(*groups: Units) -> dict[str, dict[str, Any]]:
+        found = score_groups(answers.values, answers.units, groups, draws, seed)
         return {name: asdict(each) for name, each in zip(METRICS, found, strict=True) if each is not None}
 
-    def score(chosen: Units) -> dict[str, dict[str, Any]]:
-        return named(bootstrap(values[chosen], units[chosen], draws, seed))
-
-    sets = group_rows([row.set for row in rows])
-    operations = group_rows([row.operation for row in rows])
-    cells = group_rows([None if row.operation is None else (row.set, row.operation) for row in rows])
-    set_operations: dict[str, dict[str, Any]] = {name: {} for name, _ in cells}
-    for (name, operation), chosen in cells.items():
-        set_operations[name][operation] = score(chosen)
+    sets = {name: np.flatnonzero(answers.sets == code) for code, name in enumerate(answers.set_names)}
+    codes = list(enumerate(answers.operation_names))
+    set_operations: dict[str, dict[str, Any]] = {}
+    cells = answers.sets * (len(codes) + 1) + answers.operations
+    for first in np.sort(np.unique(cells, return_index=True)[1]):  # in the order of the predictions
+        set_, operation = answers.sets[first], answers.operations[first]
+        if operation >= 0:
+            found = score(np.flatnonzero((answers.sets == set_) & (answers.operations == operation)))
+            set_operations.setdefault(answers.set_names[set_], {})[answers.operation_names[operation]] = found
     return {
-        "scores": {name: score(chosen) for name, chosen in sets.items()},
-        "operations": {name: score(chosen) for name, chosen in operations.items()},
+        "scores": {name: score(rows) for name, rows in sets.items()},
+        "operations": {name: score(np.flatnonzero(answers.operations == code)) for code, name in codes},
         "set_operations": set_operations,
-        "averages": named(bootstrap_mean(values, units, list(sets.values()), draws, seed)) if len(sets) > 1 else {},
+        "averages": score(*sets.values()) if len(sets) > 1 else {},
     }
 
 
 def problem_units(rows: Sequence[Prediction]) -> Units:
     """The number of each row's problem: `fermat:Original:407` and `fermat:1000+:407` are versions of one problem."""
-    keys = []
-    for row in rows:
-        corpus, _, name = row.set.partition(":")
-        rest = row.id.removeprefix(f"{row.set}:")
-        keys.append(f"{corpus}:{rest}" if name and rest != row.id else row.id)
-    numbers: Units = np.unique(keys, return_inverse=True)[1]
+    numbers: Units = np.unique([_unit_key(row) for row in rows], return_inverse=True)[1]
     return numbers
+
+
+def _unit_key(row: Prediction) -> str:
+    corpus, _, name = row.set.partition(":")
+    rest = row.id.removeprefix(f"{row.set}:")
+    return f"{corpus}:{rest}" if name and rest != row.id else row.id
 
 
 def group_rows(keys: Sequence[Any]) -> dict[Any, Units]:

@@ -6,6 +6,7 @@ problem are drawn together. If each row is a separate problem, this is the ordin
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ from numpy.typing import NDArray
 
 from placevalue.common.errors import DataError, PlacevalueError
 from placevalue.evaluation.metrics import Values
+from placevalue.evaluation.packed import Packed
 
 DRAWS = 1000
 COVERAGE = 0.95
 _BLOCK = 2_000_000  # drawn units in memory at once
+_PART = 1_000_000  # values and counts of units in memory at once, if not all are
 
-Units = NDArray[np.int64]
+Units = NDArray[np.signedinteger[Any]]
 Groups = Sequence[tuple[Units, Units]]
 """The rows of every group that a mean is taken over, and the number of each row's problem."""
 
@@ -54,9 +57,10 @@ def resamples(units: int, draws: int = DRAWS, seed: int = 0) -> Iterator[Values]
     rng = np.random.default_rng(seed)
     block = max(1, _BLOCK // units)
     for start in range(0, draws, block):
-        size = min(block, draws - start)
-        drawn = rng.integers(units, size=(size, units)) + np.arange(size)[:, None] * units
-        yield np.bincount(drawn.ravel(), minlength=size * units).reshape(size, units).astype(np.float64)
+        drawn = np.empty((min(block, draws - start), units))
+        for row in drawn:
+            row[:] = np.bincount(rng.integers(units, size=units), minlength=units)
+        yield drawn
 
 
 def unit_sums(values: Values, units: Units) -> tuple[Values, Values]:
@@ -111,6 +115,61 @@ def bootstrap_mean(
         means = [np.nanmean(apart[:, index, column]) for index in having]
         found.append(Interval(float(np.mean(means)), low, high, len(having)) if means else None)
     return found
+
+
+def score_groups(
+    values: Packed, units: Units, groups: Sequence[Units], draws: int = DRAWS, seed: int = 0
+) -> list[Interval | None]:
+    """What `bootstrap` finds for the rows of one group, or `bootstrap_mean` for several, in bounded memory.
+
+    Few values are unpacked and scored all at once. Of many, the sums of each group's units stay packed, and parts of
+    them are multiplied with what was drawn, which can change the last digit of an interval.
+    """
+    if sum(map(len, groups)) * len(groups) * values.columns <= _PART * 4:
+        if len(groups) == 1:
+            return bootstrap(values.take(groups[0]), units[groups[0]], draws, seed)
+        return bootstrap_mean(values.take(np.arange(len(values))), units, groups, draws, seed)
+    drawn = _drawn_in_parts(values, units, groups, draws, seed)
+    found: list[Interval | None] = []
+    for column in range(values.columns):
+        every = values.column(column)
+        present = [chosen[~np.isnan(every[chosen])] for chosen in groups]
+        having = [index for index, rows in enumerate(present) if len(rows)]
+        if not having:
+            found.append(None)
+            continue
+        low, high = borders(drawn[:, having, column].mean(1))
+        if len(groups) == 1 and len(np.unique(units[present[0]])) < 2:
+            low, high = None, None
+        mean = float(np.mean([every[present[index]].mean() for index in having]))
+        found.append(Interval(mean, low, high, len(having) if len(groups) > 1 else len(present[0])))
+    return found
+
+
+def _drawn_in_parts(values: Packed, units: Units, groups: Sequence[Units], draws: int, seed: int) -> Values:
+    """The mean of each column and group in each resample of the groups' units: `(draws, groups, columns)`."""
+    names = np.unique(units[np.concatenate(groups)])
+    step = max(1, _PART // values.columns)
+    parts = []
+    for rows in groups:
+        rows = rows[np.argsort(units[rows], kind="stable")]
+        own, firsts = np.unique(units[rows], return_index=True)
+        cuts = [*firsts[::step].tolist(), len(rows)]
+        summed = [unit_sums(values.take(rows[a:b]), units[rows[a:b]]) for a, b in pairwise(cuts)]
+        sums, counts = (Packed(each) for each in zip(*summed, strict=True))
+        parts.append((np.searchsorted(names, own), sums, counts))
+    means = []
+    for drawn in resamples(len(names), draws, seed):
+        found = np.full((len(drawn), len(groups), values.columns), np.nan)
+        for index, (own, sums, counts) in enumerate(parts):
+            totals, sizes = np.zeros((2, len(drawn), values.columns))
+            for start in range(0, len(own), step):
+                chosen = np.arange(start, min(start + step, len(own)))
+                totals += drawn[:, own[chosen]] @ sums.take(chosen)
+                sizes += drawn[:, own[chosen]] @ counts.take(chosen)
+            np.divide(totals, sizes, out=found[:, index], where=sizes > 0)
+        means.append(found)
+    return np.concatenate(means)
 
 
 def borders(drawn: Values) -> tuple[float, float] | tuple[None, None]:

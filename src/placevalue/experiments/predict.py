@@ -8,13 +8,14 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from placevalue.common.errors import ConfigError, DataError
@@ -306,22 +307,18 @@ def _answer_batches(
         progress(done, total)
 
 
-def _predictions(assignment: Assignment, partial: Partial) -> list[Prediction]:
+def _predictions(assignment: Assignment, partial: Partial) -> Iterator[Prediction]:
     """The rows in the order of the data. FERMAT's questions are left out, to keep them apart from their answers."""
-    texts = {
-        index: text
-        for number, batch in enumerate(assignment.batches)
-        for index, text in zip(batch, partial.texts[number], strict=True)
-    }
-    rows: list[Prediction] = []
+    size = assignment.generation.batch_size
+    places = np.argsort(np.fromiter(chain(*assignment.batches), int))  # of each problem among those in batches
+    index = 0
     for name, problems in assignment.sets.items():
         fermat = any(source.startswith("fermat") for source in data_sources(name))
         for each in problems:
-            index = len(rows)
-            question = None if fermat else each.question
-            reachable = assignment.reachable[index]
-            rows.append(Prediction(each.id, each.answer, texts[index], name, question, each.operation, reachable))
-    return rows
+            batch, row = divmod(places[index], size)
+            question, text = None if fermat else each.question, partial.texts[batch][row]
+            yield Prediction(each.id, each.answer, text, name, question, each.operation, assignment.reachable[index])
+            index += 1
 
 
 def read_links(out: Path) -> dict[str, Any] | None:
