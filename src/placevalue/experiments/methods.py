@@ -6,6 +6,7 @@ Recipes name methods, and the rest of the code does not know which one it runs. 
 from dataclasses import dataclass
 from typing import Literal
 
+from placevalue.common.errors import ConfigError
 from placevalue.numbers.config import Position, Token
 
 
@@ -17,16 +18,38 @@ class Method:
     """A short description."""
     digits: bool = True
     """Whether numbers are split into digits; if not, the model keeps its own tokenizer."""
+    markers: bool = True
+    """Whether each number stands between [F] and [/F]."""
+    rewrite: str | None = None
+    """How numerals are written in the text, by its name in `REWRITES`."""
     token: Token | None = None
     """The extra token of each number."""
     position: Position = "before"
     """Where the extra token is, before or after the digits."""
     aggregation: str | None = None
     """What [AGG] holds, by its name in `AGGREGATIONS`."""
-    loss: Literal["soft", "hard"] | None = None
-    """The mode of the auxiliary loss, if there is one."""
+    vector: str | None = None
+    """What else the model reads of a number, by its name in `VECTORS`."""
+    loss: str | None = None
+    """What training adds for numbers: `soft` or `hard`, modes of the auxiliary loss, or another loss by its name."""
+    loss_weight: float | None = None
+    """The weight of that loss; None takes the share that `training.ce_weight` leaves, or the loss's own default."""
+    mix: Literal["share", "add"] = "share"
+    """Whether the loss takes a `share` of each target from cross-entropy, or is added to it."""
     loss_aggregation: str = "weighted"
     """The aggregation that the auxiliary loss compares."""
+
+    def __post_init__(self) -> None:
+        planned = {
+            "markers": self.markers is False,
+            "rewrite": self.rewrite is not None,
+            "vector": self.vector is not None,
+            "loss": self.loss not in (None, "soft", "hard"),
+            "loss_weight": self.loss_weight is not None,
+            "mix": self.mix != "share",
+        }
+        if missing := [f"{name}={getattr(self, name)!r}" for name, wanted in planned.items() if wanted]:
+            raise ConfigError(f"the method {self.about!r} has {', '.join(missing)}, which is not built yet")
 
 
 METHODS: dict[str, Method] = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -35,7 +35,7 @@ from placevalue.experiments.recipe import RecipeOrPath, TrainConfig, default_fol
 from placevalue.experiments.resume import claim_folder, finished_run, repaired_run
 from placevalue.experiments.run_folder import CHECKPOINTS, LOG, RECORD, TENSORBOARD, is_run, run_checksums, take_model
 from placevalue.experiments.saving import in_main_process, save_whole
-from placevalue.loss.aggregation_loss import AggregationLoss
+from placevalue.loss.aggregation_loss import AggregationLoss, Mode
 from placevalue.loss.number_targets import find_numbers
 from placevalue.loss.trainers import log_parts
 from placevalue.modeling.attach import attach
@@ -177,7 +177,7 @@ def prepare(config: TrainConfig) -> Prepared:
     setattr(model.config, TRAINED_ON, list(seen))
     loss = None
     if method.loss is not None:
-        loss = AggregationLoss(model, tokenizer, settings.ce_weight, method.loss, method.loss_aggregation)
+        loss = AggregationLoss(model, tokenizer, settings.ce_weight, cast(Mode, method.loss), method.loss_aggregation)
     examples, counts = _encode(problems, tokenizer, model, config)
     if loss is not None:
         _check_numbers(examples, tokenizer, config.data.train)
