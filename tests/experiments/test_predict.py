@@ -172,6 +172,14 @@ class TestRecords:
         assert plan.counts["cut_questions"] == sum(plan.counts[f"cut_questions:{name}"] for name in data)
         assert all(len(ids) <= 30 for ids in plan.questions)
 
+    def test_every_answer_has_room_by_default(self, home, tmp_path):
+        (tmp_path / "long.csv").write_text("question,answer\nOne?,1\nMany?,12345678901234567890123\n")
+        plan = assign_problems(home / "t5-numbers", [str(tmp_path / "long.csv")])
+        assert assign_problems(home / "t5-numbers", [str(home / "few.csv")]).max_answer == 16
+        assert plan.max_answer > 23 and plan.reachable == [True, True]
+        tight = assign_problems(home / "t5-numbers", [str(tmp_path / "long.csv")], max_answer=plan.max_answer - 1)
+        assert tight.reachable == [True, False], "no more room than the longest needs"
+
     def test_fermats_questions_stay_apart_from_its_answers(self, home, tmp_path, monkeypatch):
         few = {spec: load_data(spec)[:3] for spec in ("fermat:Original", "mawps:test")}
         monkeypatch.setattr("placevalue.experiments.predict.load_data", few.__getitem__)

@@ -26,7 +26,7 @@ from placevalue.experiments.preflight import find_obstacles
 from placevalue.experiments.recipe import make_recipe, read_recipe
 from placevalue.experiments.resume import claim_folder
 from placevalue.experiments.run_folder import is_run
-from placevalue.experiments.train import train
+from placevalue.experiments.train import prepare, train
 from zoo import build
 
 SOURCE = str(Path(pv.__file__).parents[1])
@@ -148,6 +148,13 @@ def test_tokens_are_counted(home, tmp_path, name):
     asked = pv.encode_questions(tokenizer, list(questions))
     assert counts["question_tokens"] == sum(len(each["input_ids"]) for each in asked)
     assert counts["answer_tokens"] == sum(label != -100 for each in pairs for label in each["labels"])
+
+
+def test_no_answer_is_cut_by_default(home, tmp_path):
+    (tmp_path / "long.csv").write_text("question,answer\n" + "Many?,12345678901234567890123\n" * 4)
+    values = {"model": str(home / "t5-flan"), "data": {"train": str(tmp_path / "long.csv")}, "methods": ["digits"]}
+    assert prepare(make_recipe(values).run()).counts["cut_answers"] == 0
+    assert prepare(make_recipe(values | {"training": {"max_answer": 16}}).run()).counts["cut_answers"] == 4
 
 
 def test_a_run_with_problems_grouped_by_length_goes_on_with_the_same_batches(home, tmp_path):

@@ -19,7 +19,8 @@ def define(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--out", type=a_path, required=True, help="the folder for the predictions and their record")
     define_fields(verb, GenerationConfig, dict(field_help(GenerationConfig)))
     verb.add_argument("--max-question", type=Whole(1), metavar="N", help="longest question (default: as trained)")
-    verb.add_argument("--max-answer", type=Whole(1), metavar="N", help="longest answer in tokens (default: as trained)")
+    longest = "longest answer in tokens (default: as trained, else what the longest correct one needs)"
+    verb.add_argument("--max-answer", type=Whole(1), metavar="N", help=longest)
     verb.add_argument("--device", help="as torch names it (default: cuda if available)")
     verb.add_argument("--allow-leakage", action="store_true", help="also answer problems the model was trained on")
     verb.add_argument("--dry-run", action="store_true", help="print the settings and counts without loading the model")

@@ -46,6 +46,8 @@ from placevalue.tokenizer.encoding import encode_and_cut, encode_answers
 
 PARTIAL = "predictions.partial.jsonl"
 DEFAULT = GenerationConfig()
+LEAST_ROOM = 16
+"""The tokens that an answer may have in any case, unless a limit is given: a model may say more than the number."""
 
 
 def predict(
@@ -76,7 +78,8 @@ def predict(
         batch_size: Problems per batch.
         precision: The data type of the weights: float32, bfloat16 or float16.
         max_question: Cut questions at this many tokens. Default: as in training, else 128.
-        max_answer: Longest answer in tokens, its end token included. Default: as in training, else 16.
+        max_answer: Longest answer in tokens, its end token included. Default: as in training, else what the longest
+            correct answer needs, and at least 16.
         device: As torch names it. Default: `cuda` if available.
         allow_leakage: Also answer problems that the model was trained on; the record says so.
         progress: Called after each batch.
@@ -169,9 +172,7 @@ def assign_problems(
     sources = [source for spec in specs for source in data_sources(spec)]
     leakage = check_leakage(found.trained_on, sources, allow_leakage)
     trained = found.run.get("training", {})
-    longest_question, longest_answer = (
-        given or trained.get(name) or getattr(TrainingConfig, name) for name, given in lengths.items()
-    )
+    longest_question = max_question or trained.get("max_question") or TrainingConfig.max_question
     sets = {spec: load_data(spec) for spec in specs}
     for (one, first), (other, second) in combinations(sets.items(), 2):
         if shared := {each.id for each in first} & {each.id for each in second}:
@@ -182,6 +183,7 @@ def assign_problems(
         tokenizer, [each.question for each in problems], kind, longest_question, plain=plain
     )
     answers = encode_answers(tokenizer, [each.answer for each in problems], kind, plain)
+    longest_answer = max_answer or trained.get("max_answer") or max([LEAST_ROOM, *map(len, answers)])
     return Assignment(
         checkpoint=found,
         generation=generation,

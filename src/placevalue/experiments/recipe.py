@@ -74,6 +74,12 @@ class TrainingConfig:
     """Passes over the training problems."""
     max_steps: int | None = None
     """Stop after this many steps, whatever `epochs` says."""
+    until: Literal["end", "plateau"] = "end"
+    """Train to the `end`, or until dev has stopped rising (`plateau`), at most to the end: see `patience`."""
+    patience: int = 5
+    """With `plateau`: the evaluations without a new best on `data.dev` that end the constant learning rate."""
+    decay_steps: int = 500
+    """With `plateau`: the steps in which the learning rate then falls to 0."""
     batch_size: int = 32
     """Problems per batch, on each device."""
     accumulation: int = 1
@@ -90,8 +96,8 @@ class TrainingConfig:
     """Clip gradients to this norm; 0 does not clip."""
     max_question: int = 128
     """Cut questions at this many tokens."""
-    max_answer: int = 16
-    """Cut answers at this many tokens."""
+    max_answer: int | None = None
+    """Cut answers at this many tokens; by default none is cut."""
     ce_weight: float = 0.6
     """The share of cross-entropy in the loss of a method with an auxiliary loss: the paper's lambda."""
     precision: Literal["float32", "tf32", "bfloat16", "float16"] = "float32"
@@ -125,8 +131,14 @@ class TrainingConfig:
 def _training_faults(values: Mapping[str, Any]) -> list[str]:
     """Settings of training that are out of range; absent ones are not."""
     above_0 = ["learning_rate", "epochs", "batch_size", "accumulation", "max_question", "max_answer", "max_steps"]
-    above_0 += ["checkpoint_every", "keep_checkpoints", "log_every"]
-    faults = _range_faults("training.", values, above_0, ("warmup_steps", "weight_decay", "max_gradient", "workers"))
+    above_0 += ["checkpoint_every", "keep_checkpoints", "log_every", "patience", "decay_steps"]
+    if values.get("until") == "plateau" and values.get("schedule", TrainingConfig.schedule) != TrainingConfig.schedule:
+        wrong = [f"training.schedule={values['schedule']} has no effect with training.until=plateau: leave one out"]
+    else:
+        wrong = []
+    faults = wrong + _range_faults(
+        "training.", values, above_0, ("warmup_steps", "weight_decay", "max_gradient", "workers")
+    )
     return faults + _share_faults(CE_WEIGHT, values.get("ce_weight", 0))
 
 
@@ -199,7 +211,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         faults = method_faults(self.method) + seed_faults("seed", self.seed)
-        if faults := faults + _dev_faults(self.training.select, self.data.dev):
+        if faults := faults + _dev_faults(vars(self.training), self.data.dev):
             raise ConfigError("; ".join(faults))
 
     def to_dict(self) -> dict[str, Any]:
@@ -219,9 +231,11 @@ def seed_faults(path: str, seed: int) -> list[str]:
     return [] if 0 <= seed < SEEDS else [f"{path}={seed}: expected a seed from 0 to {SEEDS - 1:,}"]
 
 
-def _dev_faults(select: str, dev: str | None) -> list[str]:
-    missing = select != "last" and dev is None
-    return [f"training.select={select} needs data.dev, which is not given"] if missing else []
+def _dev_faults(training: Mapping[str, Any], dev: str | None) -> list[str]:
+    """Settings of training that need dev data."""
+    default = {"select": TrainingConfig.select, "until": TrainingConfig.until}
+    needed = [name for name, value in default.items() if training.get(name, value) != value and dev is None]
+    return [f"training.{name}={training[name]} needs data.dev, which is not given" for name in needed]
 
 
 @dataclass(frozen=True)
@@ -242,7 +256,7 @@ class Recipe:
     generation: GenerationConfig = field(default_factory=GenerationConfig)
 
     def __post_init__(self) -> None:
-        if faults := _recipe_faults(vars(self)) + _dev_faults(self.training.select, self.data.dev):
+        if faults := _recipe_faults(vars(self)) + _dev_faults(vars(self.training), self.data.dev):
             raise ConfigError("; ".join(faults))
 
     def run(self, method: str | None = None, seed: int | None = None) -> TrainConfig:
@@ -330,7 +344,7 @@ def _find_faults(values: dict[str, Any]) -> list[str]:
     )
     faults = find_faults(Recipe, values) + _recipe_faults(without_faults(Recipe, values))
     faults += _training_faults(training) + _generation_faults(generation)
-    faults += _dev_faults(training.get("select", "last"), data.get("dev"))
+    faults += _dev_faults(training, data.get("dev"))
     if faults:  # else whoever uses the recipe looks for these, since it takes a while
         named = {name: training[name] for name in ("optimizer", "schedule") if name in training}
         faults += unknown_names(TrainingConfig(**named))

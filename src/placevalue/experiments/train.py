@@ -30,6 +30,7 @@ from placevalue.common.records import TRAINED_ON, TrainRecord, provenance, write
 from placevalue.data import Problem, data_sources, load_data
 from placevalue.experiments.callbacks import Clock, Progress, tensorboard
 from placevalue.experiments.methods import METHODS
+from placevalue.experiments.plateau import CONSTANT, Plateau
 from placevalue.experiments.precision import repeatable, rounding
 from placevalue.experiments.recipe import RecipeOrPath, TrainConfig, default_folder, load_recipe, unknown_names
 from placevalue.experiments.resume import claim_folder, finished_run, repaired_run
@@ -243,6 +244,8 @@ def make_trainer(
     if prepared.loss is not None:
         log_parts(trainer, prepared.loss)
     trainer.callback_handler.callbacks.insert(0, Clock(progress))
+    if config.training.until == "plateau":
+        trainer.add_callback(Plateau(config.training))
     for printing in () if progress is None else (ProgressCallback, PrinterCallback):
         trainer.remove_callback(printing)
     return trainer
@@ -266,7 +269,7 @@ def _arguments(config: TrainConfig, folder: Path) -> "TrainingArguments":
         per_device_eval_batch_size=settings.batch_size,
         gradient_accumulation_steps=settings.accumulation,
         optim=settings.optimizer,
-        lr_scheduler_type=settings.schedule,
+        lr_scheduler_type=CONSTANT if settings.until == "plateau" else settings.schedule,
         weight_decay=settings.weight_decay,
         warmup_steps=settings.warmup_steps,
         max_grad_norm=settings.max_gradient,
