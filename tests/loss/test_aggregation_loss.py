@@ -14,9 +14,10 @@ import oracle
 import placevalue as pv
 from placevalue.common.errors import AttachError, ConfigError, TokenizerError, TrainingError
 from placevalue.loss import cross_entropy as cross_entropy_module
-from placevalue.loss.aggregation_loss import FLOOR, NO_NUMBER, PATIENCE, AggregationLoss
+from placevalue.loss.aggregation_loss import FLOOR, NO_NUMBER, AggregationLoss
 from placevalue.loss.cross_entropy import token_likelihoods
 from placevalue.loss.number_targets import LONGEST, find_numbers
+from placevalue.loss.target_loss import PATIENCE
 from placevalue.tokenizer.collate import PairCollator
 from placevalue.tokenizer.tokenizer import number_ids
 from zoo import build
@@ -518,14 +519,16 @@ def test_token_likelihoods_equal_torch(dtype, piece, monkeypatch):
     labels = torch.randint(0, 13, (3, 5))
     labels[0, :2] = -100
     wanted = torch.tensor([2, 7, 1])
-    losses, log_probs = token_likelihoods(logits, labels, wanted, -100)
+    losses, log_probs, norm = token_likelihoods(logits, labels, wanted, -100)
     exact = copy.deepcopy(logits.detach()).to(torch.promote_types(dtype, torch.float32)).requires_grad_()
     expected = F.cross_entropy(exact.flatten(0, 1), labels.flatten(), reduction="none").view(3, 5)
     torch.testing.assert_close(losses, expected)
     torch.testing.assert_close(log_probs, exact.log_softmax(-1)[..., wanted])
-    mix = torch.randn(3, 5, 3, dtype=exact.dtype)
-    (ours,) = torch.autograd.grad(losses.sum() + (log_probs * mix).sum(), logits)
-    (theirs,) = torch.autograd.grad(expected.sum() + (exact.log_softmax(-1)[..., wanted] * mix).sum(), exact)
+    torch.testing.assert_close(norm, exact.logsumexp(-1))
+    mix, weights = torch.randn(3, 5, 3, dtype=exact.dtype), torch.randn(3, 5, dtype=exact.dtype)
+    (ours,) = torch.autograd.grad(losses.sum() + (log_probs * mix).sum() + (norm * weights).sum(), logits)
+    total = expected.sum() + (exact.log_softmax(-1)[..., wanted] * mix).sum() + (exact.logsumexp(-1) * weights).sum()
+    (theirs,) = torch.autograd.grad(total, exact)
     torch.testing.assert_close(ours, theirs.to(dtype))
 
 

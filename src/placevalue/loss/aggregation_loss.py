@@ -13,22 +13,19 @@ the likeliest digit has no gradient, so only the digit embeddings get one.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
-from placevalue.common.errors import ConfigError, TrainingError
-from placevalue.loss.cross_entropy import token_likelihoods
+from placevalue.common.errors import ConfigError
 from placevalue.loss.number_targets import CHOICES, OUTSIDE, Numbers, find_numbers, make_variants
-from placevalue.modeling.attach import attached_aggregation, base_model, check_attached, recorded_config
-from placevalue.modeling.hooks import CHECKED_BATCHES, checked_ids, refuse_unwritten
+from placevalue.loss.target_loss import Scores, TargetLoss
+from placevalue.modeling.attach import attached_aggregation
 from placevalue.numbers.aggregation import Aggregation, aggregate, find_aggregation
 from placevalue.numbers.spans import Digits, Tokens, constant, place_digits, read_tokens
-from placevalue.tokenizer.encoding import IGNORED
 
 Mode = Literal["soft", "hard"]
 
@@ -36,11 +33,9 @@ NO_NUMBER = 20.0
 """The `hard` loss of a prediction that is not a number, as in the paper."""
 FLOOR = 2.0**-20
 """Lower bound on the distance in `hard`, since log2(0) is -inf."""
-PATIENCE = 100
-"""After this many batches without a number, `AggregationLoss` raises an error."""
 
 
-class AggregationLoss:
+class AggregationLoss(TargetLoss):
     """A loss for `Trainer(compute_loss_func=...)` or your own training loop.
 
     `parts` has the cross-entropy, the auxiliary loss and the number of numbers of the last call; `placevalue.log_parts`
@@ -71,86 +66,31 @@ class AggregationLoss:
             raise ConfigError(f"ce_weight={ce_weight!r}: expected a number from 0 to 1")
         if mode not in get_args(Mode):
             raise ConfigError(f"mode={mode!r}: expected 'soft' or 'hard'")
-        check_attached(model, tokenizer)
-        self.model: PreTrainedModel = base_model(model)
-        config = recorded_config(self.model)
-        assert config is not None  # every attached model has one
-        self.config, self.ids, self.decimals = config, config.ids, config.decimals
+        super().__init__(model, tokenizer)
         self.ce_weight, self.mode = ce_weight, mode
         self.aggregation = find_aggregation(aggregation or attached_aggregation(self.model) or "weighted")
         self.linear = _is_linear(self.aggregation)
-        self._last: Tensor | None = None  # sums of ce, tokens, aux and numbers in the last call
-        self._totals: Tensor | None = None  # the same since the last `take_means`
-        self._calls = 0
-        self._seen: Tensor | int = 0
 
-    @property
-    def parts(self) -> dict[str, Tensor]:
-        """The last call's `ce`, `numbers` and, if there were numbers, `aux`."""
-        return {} if self._last is None else _means(self._last)
+    def _measure(self, labels: Tensor, shift: int, scores: Scores) -> tuple[Tensor, Tensor]:
+        numbers, aux = self._aux(labels, shift, scores)
+        dtype = scores.log_probs.dtype
+        return numbers.by_target(aux, len(labels), dtype), numbers.by_target(numbers.valid, len(labels), dtype)
 
-    def __call__(self, outputs: Any, labels: Tensor | None, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-        """Compute the scalar to minimise.
+    def _mix(self, ce: Tensor, aux: Tensor, found: Tensor) -> Tensor:
+        return torch.lerp(ce, aux, (1 - self.ce_weight) * found.clamp(max=1))
 
-        Args:
-            outputs: What the model returned, with logits `(batch, length, vocabulary)`.
-            labels: `(batch, length)`, -100 to ignore a token, not shifted for decoder-only models either.
-            num_items_in_batch: What to divide by if a batch is split; None divides by the tokens in this batch.
-        """
-        if labels is None:
-            raise TrainingError("the batch has no labels: make the data with encode_pairs and keep its labels")
-        if self._calls < CHECKED_BATCHES:
-            refuse_unwritten(self.config, labels, checked_ids(self.model))
-        logits = outputs["logits"] if isinstance(outputs, Mapping) else outputs.logits
-        if logits.shape[:-1] != labels.shape:
-            raise TrainingError(
-                f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} do not match: for an encoder-decoder, "
-                "use DataCollatorForSeq2Seq(tokenizer, model=model), which prepares decoder_input_ids"
-            )
-        if not labels.numel():
-            return logits.sum()  # 0: some processes get nothing of a data set's last batch
-        shift = 0 if self.model.config.is_encoder_decoder else 1
-        targets = torch.nn.functional.pad(labels[:, shift:], (0, shift), value=IGNORED) if shift else labels
-        wanted = constant(torch.tensor, (*self.ids.digits, self.ids.point), logits.device)
-        losses, log_probs = token_likelihoods(logits, targets, wanted, IGNORED)
-        with torch.autocast(logits.device.type, enabled=False):
-            numbers, aux = self._aux(labels, shift, logits, log_probs)
-        ce, tokens = losses.sum(1), (targets != IGNORED).sum(1, dtype=losses.dtype)
-        aux, found = (numbers.by_target(each, len(labels), losses.dtype) for each in (aux, numbers.valid))
-        sums = torch.stack([ce, tokens, aux, found]).detach().sum(1)
-        self._note(sums)
-        # AUX counts once for each token of a target, and not at all in targets without numbers.
-        mean, share = aux * (tokens / found.clamp(min=1)), (1 - self.ce_weight) * found.clamp(max=1)
-        total = torch.lerp(ce, mean, share).sum()
-        items = sums[1] if num_items_in_batch is None else num_items_in_batch
-        if isinstance(items, Tensor):
-            # If one process uses several devices, Trainer passes one count for each.
-            items = items.to(total.device).sum() if items.ndim else items
-            return total / items.clamp(min=1)
-        return total / max(items, 1)
-
-    def take_means(self) -> dict[str, float]:
-        """The means over all training calls and processes since the last `take_means`; `numbers` is a sum."""
-        if self._totals is None:
-            return {}
-        sums = self._totals.float()
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            torch.distributed.all_reduce(sums)
-        self._totals = None
-        return {name: float(value) for name, value in _means(sums.cpu().double()).items()}
-
-    def _aux(self, labels: Tensor, shift: int, logits: Tensor, log_probs: Tensor) -> tuple[Numbers, Tensor]:
+    def _aux(self, labels: Tensor, shift: int, scores: Scores) -> tuple[Numbers, Tensor]:
         """The numbers in the labels, and the auxiliary loss of each: `(lines, numbers)`."""
         with torch.no_grad():
             numbers = find_numbers(labels, self.ids, shift)
         if self.ce_weight == 1 or not len(numbers.lines):
-            return numbers, log_probs.new_zeros(numbers.valid.shape)
+            return numbers, scores.log_probs.new_zeros(numbers.valid.shape)
         if self.mode == "hard":
-            return numbers, self._hard(numbers, numbers.read(logits.detach().argmax(-1, keepdim=True)).squeeze(-1))
+            return numbers, self._hard(numbers, numbers.read(scores.logits.argmax(-1, keepdim=True)).squeeze(-1))
         with torch.no_grad():
-            rows = self._digit_rows().to(log_probs.dtype)
+            rows = self._digit_rows().to(scores.log_probs.dtype)
             costs = _compare(rows, numbers, self.decimals, self.aggregation, self.linear)
-        return numbers, _expected(numbers, costs, numbers.read(log_probs))
+        return numbers, _expected(numbers, costs, numbers.read(scores.log_probs))
 
     def _hard(self, numbers: Numbers, likeliest: Tensor) -> Tensor:
         """The paper's distance: `(lines, numbers)`."""
@@ -177,27 +117,6 @@ class AggregationLoss:
         reader: Any = self.model.get_encoder() if self.model.config.is_encoder_decoder else self.model
         embedding = reader.get_input_embeddings()
         return embedding.forward(constant(torch.tensor, self.ids.digits, embedding.weight.device))
-
-    def _note(self, sums: Tensor) -> None:
-        """Keep the parts; raise an error if no number is ever found."""
-        self._last = sums
-        if torch.is_grad_enabled():  # not in evaluation
-            self._totals = sums if self._totals is None else self._totals + sums
-        if self._calls >= PATIENCE:
-            return
-        self._calls, self._seen = self._calls + 1, self._seen + sums[-1]
-        if self._calls == PATIENCE and not int(self._seen):
-            self._calls -= 1
-            raise TrainingError(
-                f"the labels of {PATIENCE} batches contain no number, so the auxiliary loss has no effect: make the "
-                "targets with encode_pairs and the tokenizer that the model is attached with, or train without it"
-            )
-
-
-def _means(sums: Tensor) -> dict[str, Tensor]:
-    ce, tokens, aux, numbers = sums.unbind()
-    found = {"ce": ce / tokens.clamp(min=1), "numbers": numbers}
-    return found | ({"aux": aux / numbers} if int(numbers) else {})
 
 
 def _compare(rows: Tensor, numbers: Numbers, decimals: str, aggregation: Aggregation, linear: bool) -> Tensor:

@@ -15,8 +15,8 @@ logger = logging.getLogger(__name__)
 _PIECE = 1 << 20  # entries to process at a time, few enough for a processor's cache
 
 
-def token_likelihoods(logits: Tensor, labels: Tensor, wanted: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
-    """Compute losses and the log-probabilities of the wanted tokens, in float32 or float64.
+def token_likelihoods(logits: Tensor, labels: Tensor, wanted: Tensor, ignored: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute losses, the log-probabilities of the wanted tokens and the logits' norm, in float32 or float64.
 
     Args:
         logits: `(..., vocabulary)`, any floating type.
@@ -25,31 +25,34 @@ def token_likelihoods(logits: Tensor, labels: Tensor, wanted: Tensor, ignored: i
         ignored: A label below 0.
 
     Returns:
-        `(...)` and `(..., k)`.
+        `(...)`, `(..., k)` and `(...)`. The norm is the logsumexp of the logits: a wanted token's logit is its
+        log-probability plus the norm.
     """
     flat, shape = logits.reshape(-1, logits.shape[-1]), labels.shape
-    losses, log_probs = _TokenLikelihoods.apply(flat, labels.reshape(-1), wanted, ignored)
-    return losses.view(shape), log_probs.view(*shape, len(wanted))
+    losses, log_probs, norm = _TokenLikelihoods.apply(flat, labels.reshape(-1), wanted, ignored)
+    return losses.view(shape), log_probs.view(*shape, len(wanted)), norm.view(shape)
 
 
 class _TokenLikelihoods(torch.autograd.Function):
     """See `token_likelihoods`; logits `(n, vocabulary)`."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, labels: Tensor, wanted: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
+    def forward(
+        ctx: Any, logits: Tensor, labels: Tensor, wanted: Tensor, ignored: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
         norm = _norms(logits)
         columns = torch.cat([wanted.expand(len(labels), -1), labels.clamp(min=0).unsqueeze(1)], 1)
         log_probs = logits.gather(1, columns) - norm.unsqueeze(1)
         skipped = labels == ignored
         ctx.save_for_backward(logits, columns, skipped, norm, log_probs)
-        return (-log_probs[:, -1]).masked_fill_(skipped, 0), log_probs[:, :-1]
+        return (-log_probs[:, -1]).masked_fill_(skipped, 0), log_probs[:, :-1], norm
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, of_losses: Tensor, of_log_probs: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, of_losses: Tensor, of_log_probs: Tensor, of_norm: Tensor) -> tuple[Tensor, None, None, None]:
         logits, columns, skipped, norm, log_probs = ctx.saved_tensors
         of_columns = torch.cat([of_log_probs, -of_losses.masked_fill(skipped, 0).unsqueeze(1)], 1)
-        share = -of_columns.sum(1, keepdim=True)
+        share = of_norm.unsqueeze(1) - of_columns.sum(1, keepdim=True)
         gradient = _shared(logits, norm.unsqueeze(1), share)
         # Near the gold, the shared and the own gradient nearly cancel, so add them before rounding to the logits' type.
         # A gold token that is also wanted has two columns, which get the same sum.

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback, TrainerState
 
-from placevalue.loss.aggregation_loss import AggregationLoss
+from placevalue.loss.target_loss import TargetLoss
 
 if TYPE_CHECKING:
     from transformers import Trainer
@@ -21,7 +21,7 @@ class AggregationLossMixin:
         >>> NumberSFTTrainer(model, args=..., aggregation_loss=AggregationLoss(model, tokenizer))  # doctest: +SKIP
     """
 
-    def __init__(self, *args: Any, aggregation_loss: AggregationLoss, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, aggregation_loss: TargetLoss, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.compute_loss_func = aggregation_loss
         log_parts(self, aggregation_loss)  # type: ignore[arg-type]
@@ -39,7 +39,7 @@ class AggregationLossMixin:
         return Trainer.compute_loss(self, model, inputs, return_outputs, num_items_in_batch)  # type: ignore[arg-type]
 
 
-def log_parts(trainer: "Trainer", loss: AggregationLoss) -> None:
+def log_parts(trainer: "Trainer", loss: TargetLoss) -> None:
     """Let a Trainer log `ce`, `aux` and `numbers` along with the loss.
 
     Example:
@@ -52,7 +52,7 @@ def log_parts(trainer: "Trainer", loss: AggregationLoss) -> None:
 class _Parts(TrainerCallback):
     """Adds the means since the last log to the training logs."""
 
-    def __init__(self, loss: AggregationLoss) -> None:
+    def __init__(self, loss: TargetLoss) -> None:
         self.loss = loss
 
     def on_log(  # type: ignore[override]
