@@ -4,6 +4,7 @@ import math
 import re
 from decimal import Decimal
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import torch
@@ -202,3 +203,15 @@ def exact_value(numeral):
     whole, _, decimals = mantissa.lstrip("+-").partition(".")
     value = Fraction(int(whole + decimals)) * Fraction(10) ** (int(power or 0) - len(decimals))
     return -value if mantissa.startswith("-") else value
+
+
+def padded(lengths, widths):
+    """Tokens in all, if each text is padded to the smallest width that holds it."""
+    return sum(min((width for width in widths if width >= length), default=10**9) for length in lengths)
+
+
+def ways_to_pad(lengths, most):
+    """Every choice of at most so many widths, multiples of 8, that hold all texts."""
+    widths = range(8, max(lengths) + 8, 8)
+    chosen = (each for count in range(1, most + 1) for each in combinations(widths, count))
+    return [each for each in chosen if each[-1] >= max(lengths)]

@@ -102,6 +102,8 @@ class TrainingConfig:
     """The share of cross-entropy in the loss of a method with an auxiliary loss: the paper's lambda."""
     precision: Literal["float32", "tf32", "bfloat16", "float16"] = "float32"
     """The precision of computation; weights stay float32. `tf32` is faster on CUDA devices and float32 elsewhere."""
+    engine: Literal["standard", "fast"] = "standard"
+    """`fast` compiles and replays whole steps on a CUDA device; results are the same up to rounding and dropout."""
     select: Literal["last", "dev-loss", "dev-accuracy"] = "last"
     """Which checkpoint to keep: the last, or the best on `data.dev`."""
     checkpoint_every: int = 500

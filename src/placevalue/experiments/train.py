@@ -29,6 +29,7 @@ from placevalue.common.ownership import check_folder, may_rewrite
 from placevalue.common.records import TRAINED_ON, TrainRecord, provenance, write_record
 from placevalue.data import Problem, data_sources, load_data
 from placevalue.experiments.callbacks import Clock, Progress, tensorboard
+from placevalue.experiments.engine import speed_up
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.plateau import CONSTANT, Plateau
 from placevalue.experiments.precision import repeatable, rounding
@@ -243,6 +244,8 @@ def make_trainer(
         trainer._get_train_sampler = lambda *_: sampler  # type: ignore[method-assign]
     if prepared.loss is not None:
         log_parts(trainer, prepared.loss)
+    if config.training.engine == "fast":
+        speed_up(trainer, bfloat16=config.training.precision == "bfloat16")
     trainer.callback_handler.callbacks.insert(0, Clock(progress))
     if config.training.until == "plateau":
         trainer.add_callback(Plateau(config.training))
@@ -258,6 +261,7 @@ def _arguments(config: TrainConfig, folder: Path) -> "TrainingArguments":
     from transformers import TrainingArguments
 
     settings = config.training
+    fast = settings.engine == "fast"  # which computes in bfloat16 and compiles itself
     best = None if settings.select == "last" else settings.select.removeprefix("dev-")
     return TrainingArguments(
         output_dir=str(folder / CHECKPOINTS),
@@ -273,7 +277,7 @@ def _arguments(config: TrainConfig, folder: Path) -> "TrainingArguments":
         weight_decay=settings.weight_decay,
         warmup_steps=settings.warmup_steps,
         max_grad_norm=settings.max_gradient,
-        bf16=settings.precision == "bfloat16",
+        bf16=settings.precision == "bfloat16" and not fast,
         fp16=settings.precision == "float16",
         use_cpu=settings.precision == "bfloat16" and not torch.accelerator.is_available(),
         eval_strategy="no" if config.data.dev is None else "steps",
@@ -284,7 +288,7 @@ def _arguments(config: TrainConfig, folder: Path) -> "TrainingArguments":
         greater_is_better=None if best is None else best == "accuracy",
         logging_steps=settings.log_every,
         logging_nan_inf_filter=False,  # the filter would hide a NaN loss, and waits for the device at every step
-        torch_compile=settings.compile,
+        torch_compile=settings.compile and not fast,
         gradient_checkpointing=settings.gradient_checkpointing,
         dataloader_num_workers=settings.workers,
         remove_unused_columns=False,

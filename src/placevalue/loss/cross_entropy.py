@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from placevalue.tokenizer.encoding import IGNORED
+
 logger = logging.getLogger(__name__)
 _PIECE = 1 << 20  # entries to process at a time, few enough for a processor's cache
 
@@ -31,6 +33,29 @@ def token_likelihoods(logits: Tensor, labels: Tensor, wanted: Tensor, ignored: i
     flat, shape = logits.reshape(-1, logits.shape[-1]), labels.shape
     losses, log_probs, norm = _TokenLikelihoods.apply(flat, labels.reshape(-1), wanted, ignored)
     return losses.view(shape), log_probs.view(*shape, len(wanted)), norm.view(shape)
+
+
+class TokenLoss:
+    """Cross-entropy for `Trainer(compute_loss_func=...)`: the mean over all tokens, in one pass over the logits.
+
+    Args:
+        model: An encoder-decoder, or a decoder-only model, whose logits are of the token after each.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.shift = 0 if model.config.is_encoder_decoder else 1
+
+    def __call__(self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
+        """The scalar to minimise, for logits `(batch, length, vocabulary)` and labels `(batch, length)`."""
+        logits = outputs["logits"]
+        targets = torch.nn.functional.pad(labels[:, self.shift :], (0, self.shift), value=IGNORED)
+        losses, _ = token_likelihoods(logits, targets, labels.new_empty(0), IGNORED)
+        items = (targets != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch
+        if isinstance(items, Tensor):
+            # If one process uses several devices, Trainer passes one count for each.
+            items = items.to(losses.device).sum() if items.ndim else items
+            return losses.sum() / items.clamp(min=1)
+        return losses.sum() / max(items, 1)
 
 
 class _TokenLikelihoods(torch.autograd.Function):
