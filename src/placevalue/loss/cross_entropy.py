@@ -49,7 +49,7 @@ class TokenLoss:
         """The scalar to minimise, for logits `(batch, length, vocabulary)` and labels `(batch, length)`."""
         logits = outputs["logits"]
         targets = torch.nn.functional.pad(labels[:, self.shift :], (0, self.shift), value=IGNORED)
-        losses, _ = token_likelihoods(logits, targets, labels.new_empty(0), IGNORED)
+        losses, _, _ = token_likelihoods(logits, targets, labels.new_empty(0), IGNORED)
         items = (targets != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch
         if isinstance(items, Tensor):
             # If one process uses several devices, Trainer passes one count for each.
