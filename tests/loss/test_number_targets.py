@@ -70,7 +70,7 @@ def test_the_same_numbers_are_found_either_way(pattern):
 ])  # fmt: skip
 def test_an_accelerator_is_asked_for_little_and_never_waited_for(aggregation, mode, forward, backward, monkeypatch):
     monkeypatch.setattr("placevalue.loss.aggregation_loss.find_numbers", partial(find_numbers, packed=False))
-    monkeypatch.setattr("placevalue.loss.target_loss.CHECKED_BATCHES", 1)
+    monkeypatch.setattr("placevalue.modeling.hooks.CHECKED_BATCHES", 1)
     model, tokenizer = attached("bart")
     loss = AggregationLoss(model, tokenizer, mode=mode, aggregation=aggregation)
     labels = batch(tokenizer, TARGETS)

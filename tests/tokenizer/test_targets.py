@@ -2,10 +2,20 @@
 
 import logging
 
+import numpy as np
 import pytest
 import torch
 from datasets import Dataset
-from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments, Trainer, TrainingArguments
+from transformers import (
+    DataCollatorForSeq2Seq,
+    LlamaConfig,
+    LlamaForSequenceClassification,
+    LlamaForTokenClassification,
+    Seq2SeqTrainer,
+    Seq2SeqTrainingArguments,
+    Trainer,
+    TrainingArguments,
+)
 
 import placevalue as pv
 from placevalue.common.errors import AttachError, ConfigError
@@ -99,6 +109,26 @@ def test_numbers_are_learnt_whole_and_cut_ones_are_cleaned_too():
     assert pv.clean_targets(tokenizer, cut)["labels"] == [-100, opened, digits[0]]
 
 
+@pytest.mark.parametrize("form", [torch.tensor, np.array])
+@pytest.mark.parametrize("name", ["llama", "t5"])
+def test_tensors_and_arrays_are_cleaned_as_lists_are(name, form):
+    model, tokenizer = prepared(name)
+    rows = in_two(tokenizer) if name == "t5" else in_pairs(tokenizer)
+    for row in rows:
+        assert pv.clean_targets(tokenizer, {key: form(ids) for key, ids in row.items()}) == pv.clean_targets(
+            tokenizer, row
+        )
+
+
+@pytest.mark.parametrize("mask", ["completion_mask", "assistant_masks"])
+def test_masks_say_what_carries_loss_if_there_are_no_labels(mask):
+    _, tokenizer = prepared("llama")
+    for row in in_pairs(tokenizer):
+        masked = {"input_ids": row["input_ids"], mask: [int(label != -100) for label in row["labels"]]}
+        found, wanted = pv.clean_targets(tokenizer, masked), pv.clean_targets(tokenizer, row)
+        assert found["labels"] == wanted["labels"] and found["input_ids"] == wanted["input_ids"]
+
+
 def test_what_cannot_be_cleaned_is_an_error():
     _, tokenizer = prepared("llama")
     ids = tokenizer("7 is 12.", add_special_tokens=False)["input_ids"]
@@ -108,9 +138,15 @@ def test_what_cannot_be_cleaned_is_an_error():
         pv.clean_targets(tokenizer, {"input_ids": ids, "labels": ids, "seq_lengths": [len(ids)]})
     plain = tokenizer("no numbers", add_special_tokens=False)["input_ids"]
     assert pv.clean_targets(tokenizer, {"input_ids": plain})["labels"] == plain
-    _, two_part = prepared("t5")
+    with pytest.raises(ConfigError, match="example with text has no input_ids: tokenize it"):
+        pv.clean_targets(tokenizer, {"text": "7 is 12."})
+    with pytest.raises(ConfigError, match=r"has 2 input_ids and 1 labels.*-100 for those of the prompt"):
+        pv.clean_targets(tokenizer, {"input_ids": plain[:2], "labels": plain[:1]})
+    model, two_part = prepared("t5")
     with pytest.raises(ConfigError, match=r"no model was given.*NumberCollator\(tokenizer, model\)"):
         pv.NumberCollator(two_part)
+    with pytest.raises(ConfigError, match=r"has no labels, the answer .* text_target=answers"):
+        pv.NumberCollator(two_part, model)([two_part("7 and 12?")])
 
 
 class TestWithout:
@@ -127,6 +163,46 @@ class TestWithout:
             with pytest.raises(AttachError, match="never writes.*NumberCollator"):
                 trainer.train()
 
+    @pytest.mark.parametrize("with_loss", [False, True])
+    @pytest.mark.parametrize("name", ["llama", "t5"])
+    def test_evaluation(self, name, with_loss, tmp_path):
+        """Also where no training has gone before, and after batches without numbers."""
+        model, tokenizer = prepared(name)
+        rows = (
+            in_two(tokenizer)
+            if name == "t5"
+            else [each | {"attention_mask": [1] * len(each["labels"])} for each in in_pairs(tokenizer)]
+        )
+        trainer = Trainer(
+            model,
+            arguments(tmp_path, max_steps=25),
+            train_dataset=pv.encode_pairs(tokenizer, ["and?"] * 4, ["no"] * 4),
+            eval_dataset=rows,
+            data_collator=DataCollatorForSeq2Seq(tokenizer, model=model),
+            compute_loss_func=pv.AggregationLoss(model, tokenizer) if with_loss else None,
+        )
+        for _ in range(2):
+            with pytest.raises(AttachError, match="never writes.*NumberCollator"):
+                trainer.evaluate()
+            trainer.train()
+        trainer.train_dataset = rows
+        with pytest.raises(AttachError, match="never writes.*NumberCollator"):
+            trainer.train()
+
+    def test_a_loss_does_not_mix_up_batches(self):
+        """A batch of evaluation may look like the last of training, whose [AGG] then seems to be learnt."""
+        model, tokenizer = prepared("llama")
+        loss = pv.AggregationLoss(model, tokenizer)
+        first, second = (
+            pv.NumberCollator(tokenizer)(pv.encode_pairs(tokenizer, [question], [answer], separator=""))
+            for question, answer in (("is 12 ", "no"), ("no ", "is 12"))
+        )
+        width = min(first["input_ids"].shape[1], second["input_ids"].shape[1])
+        assert (first["input_ids"][:, :width] == pv.marker_ids(tokenizer)["agg"]).any()
+        model.train()(first["input_ids"][:, :width])
+        outputs = model.eval()(second["input_ids"][:, :width])
+        assert loss(outputs, second["labels"][:, :width]).isfinite()
+
     def test_seq2seq_trainer(self, tmp_path):
         model, tokenizer = prepared("t5")
         settings = arguments(tmp_path, Seq2SeqTrainingArguments)
@@ -134,6 +210,26 @@ class TestWithout:
             trainer = Seq2SeqTrainer(model, settings, train_dataset=in_two(tokenizer), data_collator=collator)
             with pytest.raises(AttachError, match="never writes.*NumberCollator"):
                 trainer.train()
+
+    @pytest.mark.parametrize(
+        "token, position",
+        [(None, "before"), ("pause", "before"), ("pause", "after"), ("agg", "before"), ("agg", "after")],
+    )
+    def test_masks_that_go_by_characters(self, token, position):
+        """As TRL's of chat turns: they hold digits, and no marker, so that a model would never end a number."""
+        model, tokenizer = prepared("llama", token, position)
+        row = in_pairs(tokenizer)[2]
+        markers = set(pv.marker_ids(tokenizer).values())
+        labels = [-100 if label in markers else label for label in row["labels"]]
+        for loss in (None, pv.AggregationLoss(model, tokenizer)):
+            batch = {"input_ids": torch.tensor([row["input_ids"]])} | (
+                {} if loss else {"labels": torch.tensor([labels])}
+            )
+            with pytest.raises(AttachError, match=r"(never writes|does not).*NumberCollator"):
+                outputs = model.train()(**batch)
+                loss(outputs, torch.tensor([labels]))
+        cleaned = pv.NumberCollator(tokenizer)([{"input_ids": row["input_ids"], "labels": labels}])
+        assert model(**cleaned).loss.isfinite()
 
     @pytest.mark.parametrize("name", ["t5", "bart"])
     def test_a_collator_without_the_model(self, name, tmp_path):
@@ -158,6 +254,39 @@ class TestWithout:
         monkeypatch.setattr(transformers_log, "level", logging.WARNING)
         model.eval().generate(**prompts, max_new_tokens=2, pad_token_id=tokenizer.pad_token_id)
         assert "right-padding was detected" in caplog.text and "padding_side='left'" in caplog.text
+
+
+class TestOtherLabels:
+    """Labels that are no text are nobody's fault."""
+
+    def test_classes_and_values(self):
+        base = build("llama")[1]
+        tokenizer = pv.number_tokenizer(base, token="agg")
+        ids = torch.tensor([tokenizer("7 is 12.")["input_ids"]])
+        agg = pv.marker_ids(tokenizer)["agg"]
+        config = {"vocab_size": len(base), "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
+        config |= {"num_attention_heads": 2, "pad_token_id": 0}
+        for kind, labels, settings in (
+            (LlamaForTokenClassification, torch.ones_like(ids), {"num_labels": 2}),
+            (
+                LlamaForSequenceClassification,
+                torch.tensor([[float(agg)]]),
+                {"num_labels": 1, "problem_type": "regression"},
+            ),
+        ):
+            model = pv.attach(kind(LlamaConfig(**config, **settings)), tokenizer)
+            assert model.train()(ids, labels=labels).loss.isfinite()
+            with pytest.raises(ConfigError, match="does not write texts from left to right"):
+                pv.AggregationLoss(model, tokenizer)
+
+    def test_what_a_mask_hides(self):
+        model, base = build("bert")
+        tokenizer = pv.number_tokenizer(base, token="agg")
+        pv.attach(model, tokenizer)
+        ids = torch.tensor([tokenizer("7 is 12.")["input_ids"]])
+        assert model.train()(ids, labels=ids).loss.isfinite()
+        with pytest.raises(ConfigError, match="BertForMaskedLM does not write texts from left to right"):
+            pv.AggregationLoss(model, tokenizer)
 
 
 class TestWith:

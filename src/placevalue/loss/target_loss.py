@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from placevalue.common.errors import TrainingError
+from placevalue.common.errors import ConfigError, TrainingError
 from placevalue.loss.cross_entropy import token_likelihoods
 from placevalue.modeling.attach import base_model, check_attached, recorded_config
-from placevalue.modeling.hooks import CHECKED_BATCHES, checked_ids, refuse_unwritten
+from placevalue.modeling.hooks import TargetCheck, last_ids, writes_on
 from placevalue.numbers.spans import constant
 from placevalue.tokenizer.encoding import IGNORED
 
@@ -46,9 +46,15 @@ class TargetLoss:
     def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
         check_attached(model, tokenizer)
         self.model: PreTrainedModel = base_model(model)
+        if not writes_on(self.model):
+            raise ConfigError(
+                f"{type(self.model).__name__} does not write texts from left to right, so its labels hold no numbers "
+                f"to compare: use a model such as T5, BART, GPT-2 or Llama, or train without {type(self).__name__}"
+            )
         config = recorded_config(self.model)
         assert config is not None  # every attached model has one
         self.config, self.ids, self.decimals = config, config.ids, config.decimals
+        self._checks = {True: TargetCheck(config), False: TargetCheck(config)}  # in training, and in evaluation
         self._last: Tensor | None = None  # sums of ce, tokens, aux and numbers in the last call
         self._totals: Tensor | None = None  # the same since the last `take_means`
         self._calls = 0
@@ -69,8 +75,7 @@ class TargetLoss:
         """
         if labels is None:
             raise TrainingError("the batch has no labels: make the data with encode_pairs and keep its labels")
-        if self._calls < CHECKED_BATCHES:
-            refuse_unwritten(self.config, labels, checked_ids(self.model))
+        self._checks[torch.is_grad_enabled()](labels, last_ids(self.model))
         logits = outputs["logits"] if isinstance(outputs, Mapping) else outputs.logits
         if logits.shape[:-1] != labels.shape:
             raise TrainingError(

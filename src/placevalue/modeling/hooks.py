@@ -19,7 +19,10 @@ from placevalue.numbers.spans import constant, find_digits
 from placevalue.tokenizer.encoding import IGNORED
 
 CHECKED_BATCHES = 20
-"""Training batches whose targets are checked: to look at every one would stall an accelerator."""
+"""Batches with numbers whose targets are checked."""
+LONGEST_WAIT = 500
+"""Batches in which numbers are waited for."""
+_CURE = "Train with data_collator=placevalue.NumberCollator(tokenizer, model), or make the data with encode_pairs"
 
 
 def _spare_rows(ids: Tensor) -> int:
@@ -96,59 +99,88 @@ class Keep:
         hang(getattr(owner, self.name), self.fold)
 
 
-def refuse_unwritten(config: AttachedConfig, targets: Tensor | None, ids: Tensor | None = None) -> None:
-    """Refuse targets with [AGG] or [PAUSE] in them, or with the [AGG] of their own numbers before them in `ids`."""
-    if targets is None:
-        return
-    found = (targets == config.ids.agg) | (targets == config.ids.pause)
-    if ids is not None and ids.shape == targets.shape and config.layout.position == "before":
-        # Masks that go by characters leave [AGG] without a label, and its digits with theirs.
-        found[:, :-1] |= (ids == config.ids.agg)[:, :-1] & (targets[:, 1:] != IGNORED)
-    if bool(found.any()):
-        raise AttachError(
-            "what the model should write contains [AGG] or [PAUSE], which a model reads and never writes: it would "
-            "learn to expect them, and answer with nothing. Train with data_collator="
-            "placevalue.NumberCollator(tokenizer, model), or make the data with encode_pairs"
-        )
+class TargetCheck:
+    """Refuses targets that a model cannot write, in the first batches that have numbers.
+
+    Looking at every batch would stall an accelerator.
+    """
+
+    def __init__(self, config: AttachedConfig) -> None:
+        self.config = config
+        self.left, self.patience = CHECKED_BATCHES, LONGEST_WAIT
+
+    def __call__(self, targets: Tensor | None, ids: Tensor | None = None) -> None:
+        """Check targets `(batch, length)`; with the `ids` of a decoder-only model also which of them carry loss."""
+        if targets is None or targets.is_floating_point() or not self.left or not self.patience:
+            return
+        self.patience -= 1
+        known, layout = self.config.ids, self.config.layout
+        unwritten = (targets == known.agg) | (targets == known.pause)
+        cut = torch.zeros_like(unwritten[..., :1])
+        if ids is not None and ids.shape == targets.shape:
+            learnt = targets != IGNORED
+            # Masks that go by characters leave out all markers, of which a text has none.
+            if layout.position == "before":
+                unwritten[:, :-1] |= (ids == known.agg)[:, :-1] & learnt[:, 1:]
+            last = 2 if layout.token and layout.position == "after" else 1
+            cut = (ids == known.close)[:, last:] & ~learnt[:, last:] & learnt[:, :-last]
+        found = torch.stack([unwritten.any(), cut.any(), (targets == known.open).any()]).tolist()
+        self.left -= any(found)
+        if found[0]:
+            raise AttachError(
+                "what the model should write contains [AGG] or [PAUSE], which a model reads and never writes: it would "
+                f"learn to expect them, and answer with nothing. {_CURE}"
+            )
+        if found[1]:
+            raise AttachError(
+                "the digits of a number carry loss and the marker after them does not, so the model would not learn to "
+                f"write whole numbers: masks that go by characters, as of chat turns, leave out markers. {_CURE}"
+            )
 
 
 class Guard:
     """A forward pre-hook of the model that refuses what would silently train nothing, or the wrong thing."""
 
     def __init__(self, config: AttachedConfig) -> None:
-        self.config = config
-        self.ids: Tensor | None = None  # the inputs of the last checked batch, for a loss that gets the labels alone
+        self.checks = {True: TargetCheck(config), False: TargetCheck(config)}  # in training, and in evaluation
+        self.check_fed = TargetCheck(config)
+        self.ids: Tensor | None = None  # what a decoder-only model read, for a loss that gets the labels alone
         self.checked: tuple[int, int] | None = None
-        self.batches = 0
 
     def __call__(self, model: Any, _args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Check the first batches, and adapters whenever an embedding was replaced."""
-        if not model.training or torch.compiler.is_compiling():
+        if torch.compiler.is_compiling():
             return
-        self.ids = None
-        if self.batches < CHECKED_BATCHES:
-            self.batches += 1
-            self._check_batch(model, kwargs)
+        self.ids = None if model.config.is_encoder_decoder else kwargs.get("input_ids")
+        if writes_on(model):
+            self.checks[model.training](kwargs.get("labels"), self.ids)
+        if not model.training:
+            return
+        if model.config.is_encoder_decoder:
+            self._check_decoder(model, kwargs)
         reader = model.get_encoder() if model.config.is_encoder_decoder else model
         current = id(model.get_input_embeddings()), id(reader.get_input_embeddings())
         if current != self.checked:
             refuse_adapter_faults(model)
             self.checked = current
 
-    def _check_batch(self, model: Any, kwargs: dict[str, Any]) -> None:
-        self.ids = None if model.config.is_encoder_decoder else kwargs.get("input_ids")
-        refuse_unwritten(self.config, kwargs.get("labels"), self.ids)
-        refuse_unwritten(self.config, kwargs.get("decoder_input_ids"))
+    def _check_decoder(self, model: Any, kwargs: dict[str, Any]) -> None:
+        self.check_fed(kwargs.get("decoder_input_ids"))
         fed = ("labels", "decoder_input_ids", "decoder_inputs_embeds")
-        if model.config.is_encoder_decoder and "input_ids" in kwargs and all(kwargs.get(name) is None for name in fed):
+        if "input_ids" in kwargs and all(kwargs.get(name) is None for name in fed):
             raise AttachError(
                 f"this {type(model).__name__} is trained without decoder_input_ids, so its decoder would not see the "
                 "targets: give the collator the model, DataCollatorForSeq2Seq(tokenizer, model=model)"
             )
 
 
-def checked_ids(model: Any) -> Tensor | None:
-    """The inputs of the last training batch of a decoder-only model, if it was one of the first."""
+def writes_on(model: Any) -> bool:
+    """Whether a model writes texts from left to right: its labels are neither classes nor what a mask hides."""
+    return model.get_output_embeddings() is not None and not type(model).__name__.endswith(("MaskedLM", "PreTraining"))
+
+
+def last_ids(model: Any) -> Tensor | None:
+    """What a decoder-only model read last."""
     return next((hook.ids for hook in model._forward_pre_hooks.values() if isinstance(hook, Guard)), None)
 
 

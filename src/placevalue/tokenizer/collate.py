@@ -82,17 +82,19 @@ def clean_targets(tokenizer: Any, example: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         tokenizer: From `number_tokenizer`, attached to the model that will be trained.
-        example: `input_ids` and `labels` as lists; without labels every token carries loss.
+        example: `input_ids` and `labels`; without labels every token that TRL's masks keep carries loss.
 
     Example:
         >>> data = data.map(lambda example: clean_targets(tokenizer, example))  # doctest: +SKIP
     """
     markers = marker_ids(tokenizer)
     unwritten = {markers["agg"], markers["pause"]}
-    ids = list(example["input_ids"])
-    labels = list(example.get("labels", ids))
+    # Tensors and arrays, which data sets may return, neither compare nor join as lists do.
+    example = {key: value.tolist() if hasattr(value, "tolist") else value for key, value in example.items()}
+    two_part = is_two_part(tokenizer, None)
+    ids, labels = _ids_and_labels(example, two_part)
     example = {**example, "attention_mask": example.get("attention_mask", [1] * len(ids))}
-    if is_two_part(tokenizer, None):
+    if two_part:
         return {**example, "labels": [label for label in labels if label not in unwritten]}
     if "seq_lengths" in example:
         raise ConfigError("the example is packed: clean examples with clean_targets before they are packed")
@@ -106,6 +108,27 @@ def clean_targets(tokenizer: Any, example: dict[str, Any]) -> dict[str, Any]:
     aligned = {key for key, value in example.items() if isinstance(value, list) and len(value) == len(ids)}
     cleaned = {key: [example[key][index] for index in kept] for key in aligned}
     return {**example, **cleaned, "labels": [labels[index] for index in kept]}
+
+
+def _ids_and_labels(example: dict[str, Any], two_part: bool) -> tuple[list[int], list[int]]:
+    """What an example reads and writes; TRL's masks say what a decoder-only model writes if there are no labels."""
+    ids, labels = example.get("input_ids"), example.get("labels")
+    masks = [example[name] for name in ("completion_mask", "assistant_masks") if name in example]
+    if ids is None or (two_part and labels is None):
+        missing = "input_ids" if ids is None else "labels, the answer that an encoder-decoder learns to write"
+        raise ConfigError(
+            f"an example with {', '.join(example)} has no {missing}: tokenize it, as in "
+            "tokenizer(questions, text_target=answers), or make the data with encode_pairs"
+        )
+    ids = list(ids)
+    if labels is None:
+        labels = [i if all(kept) else IGNORED for i, *kept in zip(ids, *masks, strict=True)]
+    if not two_part and len(labels) != len(ids):
+        raise ConfigError(
+            f"an example has {len(ids)} input_ids and {len(labels)} labels: a decoder-only model needs a label for "
+            "each token that it reads, -100 for those of the prompt"
+        )
+    return ids, list(labels)
 
 
 def _learn_whole_numbers(ids: list[int], labels: list[int], markers: dict[str, int], unwritten: set[int]) -> list[int]:
