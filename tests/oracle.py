@@ -132,6 +132,62 @@ def number_cost(name, text, chances, rows, decimals="places"):
     return total
 
 
+def number_loss(name, numbers):
+    """A loss of `NUMBER_LOSSES` for one target, from its numbers: [(text, ten logits for each character)]."""
+    digits, runs = [], []
+    for text, logits in numbers:
+        point = text.find(".") if "." in text else len(text)
+        for run in re.finditer("[0-9]+", text):
+            guess = gold = 0
+            for at in range(*run.span()):
+                z, y, rank = [float(each) for each in logits[at]], int(text[at]), run.end() - 1 - at
+                p = [math.exp(each - max(z)) for each in z]
+                p = [each / sum(p) for each in p]
+                whole = sum(c.isdigit() for c in text[at + 1 : point])
+                place = whole if at < point else -sum(c.isdigit() for c in text[point : at + 1])
+                digits.append((z, p, y, rank, place))
+                guess, gold = 10 * guess + z.index(max(z)), 10 * gold + y
+            runs.append((guess, gold))
+    value = sum(_DIGIT_LOSSES[name](*digit) for digit in digits) / len(digits)
+    if name == "ntil":
+        for guess, gold in runs:
+            apart = abs(guess - gold) / (max(guess, gold) + 1)
+            value += 0.2 * (apart + math.log((max(guess, gold) + 1) / (min(guess, gold) + 1))) / len(runs)
+    return value
+
+
+def _del(z, p, y, rank, place):
+    weight = 2 * (place + 1) if place >= 0 else 1.02 ** (place - 1)
+    logistic = [1 / (1 + math.exp(-each)) for each in z]
+    bce = [-math.log(s if c == y else 1 - s) for c, s in enumerate(logistic)]
+    return weight * sum(a * b for a, b in zip(p, bce, strict=True)) / 10
+
+
+def _smmd(z, p, y, rank, place):
+    r = [p[c] - (c == y) for c in range(10)]
+    k = [[math.exp(-((i - j) ** 2) / (2 * 2.0**2)) for j in range(10)] for i in range(10)]
+    alpha = 1 / (2 * sum(map(sum, k)) / 10)
+    discrepancy = sum(r[i] * k[i][j] * r[j] for i in range(10) for j in range(10))
+    roughness = sum(k[i][j] * (r[i] - r[j]) ** 2 for i in range(10) for j in range(10)) / 2
+    return discrepancy + alpha * roughness
+
+
+def _dist2(z, p, y, rank, place):
+    bell = [math.exp(-((c - y) ** 2)) for c in range(10)]
+    bell = [each / sum(bell) for each in bell]
+    return (rank + 1) * sum(q * math.log(q / p[c]) for c, q in enumerate(bell))
+
+
+_DIGIT_LOSSES = {
+    "ntl-was": lambda z, p, y, rank, place: sum(p[c] * abs(c - y) for c in range(10)),
+    "ntl-mse": lambda z, p, y, rank, place: (sum(p[c] * c for c in range(10)) - y) ** 2,
+    "del": _del,
+    "smmd": _smmd,
+    "ntil": lambda z, p, y, rank, place: 1.2**rank * sum(p[c] * abs(c - y) for c in range(10)),
+    "dist2": _dist2,
+}
+
+
 def levenshtein(one, other):
     """Edit distance, row by row of the textbook's table."""
     above = list(range(len(other) + 1))

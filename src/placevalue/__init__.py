@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from placevalue.experiments.sweep import sweep
     from placevalue.experiments.train import train
     from placevalue.loss.aggregation_loss import AggregationLoss
+    from placevalue.loss.number_losses import NUMBER_LOSSES, NumberLoss
     from placevalue.loss.trainers import AggregationLossMixin, log_parts
     from placevalue.modeling.attach import RequireAttached, attach, check_attached, detach, is_attached
     from placevalue.modeling.checkpoints import from_pretrained, load_number_tokenizer, save_pretrained
@@ -49,6 +50,7 @@ _MODULES = {
     "modeling.attach": ("RequireAttached", "attach", "check_attached", "detach", "is_attached"),
     "modeling.checkpoints": ("from_pretrained", "load_number_tokenizer", "save_pretrained"),
     "loss.aggregation_loss": ("AggregationLoss",),
+    "loss.number_losses": ("NUMBER_LOSSES", "NumberLoss"),
     "loss.trainers": ("AggregationLossMixin", "log_parts"),
     "evaluation.metrics": ("METRICS",),
     "evaluation.scoring": ("evaluate",),

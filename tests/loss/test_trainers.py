@@ -43,7 +43,8 @@ def arguments(folder, kind=TrainingArguments, **options):
 
 def trained(name, folder, mode="soft", kind=Trainer, mixin=False, **options):
     model, tokenizer, data = prepared(name)
-    loss = pv.AggregationLoss(model, tokenizer, mode=mode)
+    loss = pv.NumberLoss if mode in pv.NUMBER_LOSSES else pv.AggregationLoss
+    loss = loss(model, tokenizer, **{"loss" if mode in pv.NUMBER_LOSSES else "mode": mode})
     settings = arguments(
         folder, Seq2SeqTrainingArguments if issubclass(kind, Seq2SeqTrainer) else TrainingArguments, **options
     )
@@ -62,7 +63,7 @@ class MixedTrainer(pv.AggregationLossMixin, Trainer):
     pass
 
 
-@pytest.mark.parametrize("mode", ["soft", "hard"])
+@pytest.mark.parametrize("mode", ["soft", "hard", "ntil"])
 @pytest.mark.parametrize("name", ["t5-flan", "bart", "llama", "gemma3"])
 def test_accumulated_gradients_equal_those_of_one_batch(name, mode, tmp_path):
     before = {key: value.clone() for key, value in prepared(name)[0].state_dict().items()}
@@ -77,19 +78,21 @@ def test_accumulated_gradients_equal_those_of_one_batch(name, mode, tmp_path):
             )
 
 
-@pytest.mark.parametrize("name, kind", [("t5-flan", Seq2SeqTrainer), ("llama", Trainer)])
-def test_the_parts_are_logged_beside_the_loss(name, kind, tmp_path):
-    _, trainer = trained(name, tmp_path, kind=kind, learning_rate=1e-2)
+@pytest.mark.parametrize("name, kind, mode", [
+    ("t5-flan", Seq2SeqTrainer, "soft"), ("llama", Trainer, "soft"), ("llama", Trainer, "del"),
+])  # fmt: skip
+def test_the_parts_are_logged_beside_the_loss(name, kind, mode, tmp_path):
+    _, trainer = trained(name, tmp_path, mode, kind=kind, learning_rate=1e-2)
     logs = [row for row in trainer.state.log_history if "ce" in row]
     assert [row["step"] for row in logs] == [1, 2, 3]
     for row in logs:
         assert row["numbers"] > 0 and row["ce"] > 0 and row["aux"] > 0 and row["loss"] > 0
 
 
-@pytest.mark.parametrize("name", ["t5-flan", "bart", "llama"])
-def test_the_mixin_trains_as_the_function_does(name, tmp_path):
-    plain, _ = trained(name, tmp_path)
-    mixed, trainer = trained(name, tmp_path, kind=MixedTrainer, mixin=True)
+@pytest.mark.parametrize("name, mode", [("t5-flan", "soft"), ("bart", "smmd"), ("llama", "soft")])
+def test_the_mixin_trains_as_the_function_does(name, mode, tmp_path):
+    plain, _ = trained(name, tmp_path, mode)
+    mixed, trainer = trained(name, tmp_path, mode, kind=MixedTrainer, mixin=True)
     for key, value in plain.state_dict().items():
         torch.testing.assert_close(mixed.state_dict()[key], value)
     assert any("aux" in row for row in trainer.state.log_history)
