@@ -275,7 +275,7 @@ def test_cutting_padding_and_room_change_nothing(drawn, size, padding, packed):
 @pytest.mark.parametrize("name", NAMES)
 def test_an_accelerator_is_asked_for_little_and_never_waited_for(name, monkeypatch):
     monkeypatch.setattr("placevalue.loss.number_losses.find_numbers", functools.partial(find_numbers, packed=False))
-    monkeypatch.setattr("placevalue.loss.target_loss.CHECKED_BATCHES", 1)
+    monkeypatch.setattr("placevalue.modeling.hooks.CHECKED_BATCHES", 1)
     model, tokenizer = attached("bart")
     loss, labels = NumberLoss(model, tokenizer, name), batch(tokenizer, TARGETS)
     logits = random_logits(model, labels, torch.float32).requires_grad_()
