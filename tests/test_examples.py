@@ -1,5 +1,7 @@
 """The examples, run as a user would, on small models."""
 
+import ast
+import json
 import runpy
 import sys
 from pathlib import Path
@@ -28,7 +30,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_every_example_is_tested():
-    assert {path.name for path in EXAMPLES.glob("*.py")} == {
+    assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == {
+        "quickstart.ipynb",
         "csv_with_t5.py",
         "lora_decoder.py",
         "custom_aggregation.py",
@@ -54,3 +57,30 @@ def test_custom_aggregation(folder, monkeypatch, capsys):
         pv.AGGREGATIONS.pop("rounded", None)
     printed = capsys.readouterr().out
     assert "F1 by length" in printed and printed.count("aux") == 3
+
+
+def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch, capsys):
+    """Cell by cell, with a short training; what a cell ends with is shown as a notebook shows it."""
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads((EXAMPLES / "quickstart.ipynb").read_text())["cells"]
+    code = ["".join(each["source"]) for each in cells if each["cell_type"] == "code"]
+    assert sum("EPOCHS = 3" in each for each in code) == 1
+    space, shown = {}, []
+    for source in code:
+        tree = ast.parse(source.replace("EPOCHS = 3", "EPOCHS = 0.05"))
+        if isinstance(tree.body[-1], ast.Expr):
+            tree.body[-1] = ast.Assign([ast.Name("_", ast.Store())], tree.body[-1].value)
+        exec(compile(ast.fix_missing_locations(tree), "cell", "exec"), space)
+        value = space.pop("_", "")
+        shown.append(value._repr_html_() if hasattr(value, "_repr_html_") else repr(value))
+    assert "[AGG]" in shown[0] and "1999" in shown[0]
+    assert "placevalue writes 12 as" in (printed := capsys.readouterr().out) and "are right" in printed
+
+
+def test_the_notebook_has_no_outputs_and_names_no_machine():
+    notebook = json.loads((EXAMPLES / "quickstart.ipynb").read_text())
+    for cell in notebook["cells"]:
+        assert not cell.get("outputs") and cell.get("execution_count") is None
+    assert set(notebook["metadata"]) == {"kernelspec", "language_info"}
+    links = [part.partition(")")[0] for cell in notebook["cells"] for part in "".join(cell["source"]).split("](")[1:]]
+    assert links and all((EXAMPLES / link).exists() for link in links)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from placevalue.reports.page import report
     from placevalue.tokenizer.collate import NumberCollator, clean_targets
     from placevalue.tokenizer.encoding import encode_pairs, encode_questions, encode_texts
+    from placevalue.tokenizer.inspection import inspect
     from placevalue.tokenizer.tokenizer import marker_ids, number_tokenizer
 
 __version__ = "0.1.0"
@@ -45,6 +46,7 @@ _MODULES = {
     "numbers.neighbours": ("neighbourhood_f1",),
     "tokenizer.tokenizer": ("marker_ids", "number_tokenizer"),
     "tokenizer.encoding": ("encode_pairs", "encode_questions", "encode_texts"),
+    "tokenizer.inspection": ("inspect",),
     "tokenizer.collate": ("NumberCollator", "clean_targets"),
     "modeling.peft_support": ("trainable_tokens",),
     "modeling.attach": ("RequireAttached", "attach", "check_attached", "detach", "is_attached"),

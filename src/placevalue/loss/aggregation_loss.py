@@ -68,8 +68,14 @@ class AggregationLoss(TargetLoss):
             raise ConfigError(f"mode={mode!r}: expected 'soft' or 'hard'")
         super().__init__(model, tokenizer)
         self.ce_weight, self.mode = ce_weight, mode
-        self.aggregation = find_aggregation(aggregation or attached_aggregation(self.model) or "weighted")
+        compared = aggregation or attached_aggregation(self.model) or "weighted"
+        self.aggregation = find_aggregation(compared)
+        self._compared = compared if isinstance(compared, str) else getattr(compared, "__name__", repr(compared))
         self.linear = _is_linear(self.aggregation)
+
+    def __repr__(self) -> str:
+        share, model = f"{self.ce_weight:g} * CE + {1 - self.ce_weight:g} * AUX", type(self.model).__name__
+        return f"AggregationLoss({share}, mode={self.mode!r}, aggregation={self._compared!r}, model={model})"
 
     def _measure(self, labels: Tensor, shift: int, scores: Scores) -> tuple[Tensor, Tensor]:
         numbers, aux = self._aux(labels, shift, scores)

@@ -6,6 +6,7 @@ reach them. No module is added or renamed, so state dicts, checkpoints and `gene
 
 import logging
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -29,6 +30,7 @@ from placevalue.tokenizer.tokenizer import (
     CODE_MAP,
     SETTINGS,
     check_unchanged,
+    describe_layout,
     is_rebuilt,
     number_ids,
     number_layout,
@@ -154,6 +156,7 @@ def attach(
             owner.register_forward_pre_hook(Keep(name, fold))
             hang(getattr(owner, name), fold)
     setattr(base, _STATE, state)
+    setattr(base, "extra_repr", partial(_describe, config, base.extra_repr()))  # noqa: B010
     setattr(base.config, SETTINGS, asdict(config))
     state.note()
     return model
@@ -181,6 +184,7 @@ def detach(model: nn.Module) -> nn.Module:
                 module._forward_hooks_with_kwargs.pop(key, None)
                 module._forward_pre_hooks_with_kwargs.pop(key, None)
     delattr(base, _STATE)
+    del base.extra_repr
     unseal_config(base.config)
     for adapter in getattr(base, "peft_config", {}).values():
         unseal_adapter(adapter)
@@ -193,6 +197,12 @@ def detach(model: nn.Module) -> nn.Module:
     if state.setting is not None:
         setattr(base.config, SETTINGS, state.setting)
     return model
+
+
+def _describe(config: AttachedConfig, own: str) -> str:
+    """What the repr of an attached model says, before what it says anyway."""
+    held = f", [AGG] is {config.aggregation}" if config.aggregation else ""
+    return "\n".join(["placevalue writes " + describe_layout(config.layout) + held, *([own] if own else [])])
 
 
 def is_attached(model: nn.Module) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torch import nn
-from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerBase
 
 from placevalue.common.errors import CheckpointError
 from placevalue.common.hub import CARD, load_model, load_tokenizer
@@ -20,7 +20,13 @@ from placevalue.modeling.card import write_card
 from placevalue.modeling.hooks import seal_adapters
 from placevalue.numbers.aggregation import Aggregation
 from placevalue.numbers.config import FORMER
-from placevalue.tokenizer.tokenizer import SETTINGS, check_unchanged, is_number_tokenizer, number_layout
+from placevalue.tokenizer.tokenizer import (
+    SETTINGS,
+    NumberTokenizer,
+    check_unchanged,
+    is_number_tokenizer,
+    number_layout,
+)
 
 
 def save_pretrained(model: nn.Module, tokenizer: PreTrainedTokenizerBase, folder: str | PathLike[str]) -> None:
@@ -87,7 +93,7 @@ def load_number_tokenizer(folder: str | PathLike[str]) -> PreTrainedTokenizerBas
             f"{folder} has no tokenizer.json: save it there with tokenizer.save_pretrained, pass "
             "processing_class=tokenizer to Trainer, or pass the tokenizer to from_pretrained"
         )
-    tokenizer = load_tokenizer(folder, PreTrainedTokenizerFast)
+    tokenizer = load_tokenizer(folder, NumberTokenizer)
     if not is_number_tokenizer(tokenizer):
         raise CheckpointError(
             f"the tokenizer in {folder} is a plain {type(tokenizer).__name__} that does not write numbers: expected "

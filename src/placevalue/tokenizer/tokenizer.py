@@ -5,6 +5,7 @@ The copy is an ordinary fast tokenizer with a plain `tokenizer.json`. Text witho
 
 from dataclasses import asdict
 from os import PathLike
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -34,6 +35,32 @@ _PROBE = "In 1999, room12b had -3.50 of 1,000 (7%). Naïve ½ [F] ends in .5"
 CODE_MAP = {"AutoTokenizer": [None, "leave out trust_remote_code=True, since this tokenizer has no code.none"]}
 _KEPT = ("padding_side", "truncation_side", "model_max_length", "clean_up_tokenization_spaces", "chat_template",
          "model_input_names", "split_special_tokens", "name_or_path")  # fmt: skip
+
+
+class NumberTokenizer(PreTrainedTokenizerFast):
+    """An ordinary fast tokenizer whose repr says how it writes numbers, without the markers' private characters."""
+
+    def __repr__(self) -> str:
+        if not is_number_tokenizer(self):
+            return super().__repr__()
+        layout, name = number_layout(self), str(self.name_or_path)
+        shown = Path(name).name if Path(name).is_dir() else name
+        ignored = "" if layout.ignore is None else f", ignore={layout.ignore!r}"
+        return (
+            f"NumberTokenizer({shown!r}, {describe_layout(layout)}, pattern={layout.pattern!r}{ignored}, "
+            f"{len(self):,} tokens)"
+        )
+
+
+# Under this name it is saved, and every library knows it.
+NumberTokenizer.__name__ = PreTrainedTokenizerFast.__name__
+
+
+def describe_layout(layout: Layout) -> str:
+    """How the layout writes 12."""
+    extra = [MARKER_NAMES[layout.token]] if layout.token else []
+    digits = [*extra, "1", "2"] if layout.position == "before" else ["1", "2", *extra]
+    return f"12 as {' '.join([MARKER_NAMES['open'], *digits, MARKER_NAMES['close']])}"
 
 
 def number_tokenizer(
@@ -81,7 +108,7 @@ def number_tokenizer(
     layout = asdict(config)
     for_attach = {name: layout.pop(name) for name in HELD}
     settings = {"layout": layout, "signs": asdict(signs), "attach": for_attach}
-    result = PreTrainedTokenizerFast(tokenizer_object=changed, **_kept(tokenizer), **{SETTINGS: settings})
+    result = NumberTokenizer(tokenizer_object=changed, **_kept(tokenizer), **{SETTINGS: settings})
     _verify(tokenizer, result)
     result.init_kwargs[SETTINGS] |= {"probe": _ids(result, _PROBE), "encoder_decoder": None}  # attach says which
     return result
