@@ -3,9 +3,23 @@
 import pytest
 
 from placevalue.common.errors import ConfigError
-from placevalue.experiments.methods import Method
+from placevalue.experiments.methods import METHODS, Method
+from placevalue.loss.number_losses import NUMBER_LOSSES
 
 
 def test_what_is_not_built_is_refused():
-    with pytest.raises(ConfigError, match="'mine' has rewrite='upside-down', mix='add', which is not built yet"):
-        Method("mine", rewrite="upside-down", mix="add")
+    with pytest.raises(ConfigError, match="'mine' has rewrite='upside-down', which is not built yet"):
+        Method("mine", rewrite="upside-down")
+
+
+@pytest.mark.parametrize("slots", [
+    {"loss": "ntl-was"}, {"loss": "soft", "mix": "add"}, {"mix": "add"}, {"loss_weight": 0.3},
+    {"loss": "hard", "loss_weight": 0.3},
+])  # fmt: skip
+def test_a_loss_is_added_or_takes_a_share(slots):
+    with pytest.raises(ConfigError, match="'mine' has loss=.*expected mix='add'"):
+        Method("mine", **slots)
+
+
+def test_every_number_loss_is_a_method_and_the_other_way_round():
+    assert {each.loss for each in METHODS.values() if each.mix == "add"} == set(NUMBER_LOSSES)

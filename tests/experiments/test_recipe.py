@@ -55,6 +55,14 @@ def test_a_lambda_of_single_methods(path):
     assert read_recipe(path, ["training.ce_weight=0.5"]).run("aux-soft").training.ce_weight == 0.5
 
 
+def test_a_loss_weight_of_single_methods(path):
+    methods = "methods=[digits, ntl-was, del]"
+    recipe = read_recipe(path, [methods, "loss_weights={ntl-was: 0.1}"])
+    assert [recipe.run(method).training.loss_weight for method in recipe.methods] == [None, 0.1, None]
+    path.write_text(path.read_text() + "loss_weights: {ntl-was: 0.1}\n")
+    assert read_recipe(path, [methods, "training.loss_weight=0"]).run("ntl-was").training.loss_weight == 0
+
+
 def test_new_recipes_read_numbers_as_people_write_them_and_records_as_they_were_read(path):
     assert (read_recipe(path).numbers.pattern, read_recipe(path).numbers.negatives) == ("extended", "opposite")
     record = read_recipe(path, recorded=True).numbers
@@ -96,6 +104,10 @@ def test_all_faults_are_reported_together_by_their_path(path):
         ("methods=[]", "at least one"),
         ("seeds=[1, 2, 1]", "expected each of them once"),
         ("ce_weights={best: 0.5}", "ce_weights names best"),
+        ("loss_weights={best: 0.5}", "loss_weights names best"),
+        ("loss_weights={aux-soft: 0.5}", "loss_weights names aux-soft, which adds no loss to cross-entropy"),
+        ("loss_weights={del: -0.5}", "loss_weights.del=-0.5: expected 0 or more"),
+        ("training.loss_weight=-1", "training.loss_weight=-1"),
         ("model.name=3", "model is a value and has no keys"),
         ("nonsense", "expected key=value"),
         ("seeds=[", "not YAML"),

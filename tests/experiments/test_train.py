@@ -63,7 +63,11 @@ def weights(folder):
     return load_file(Path(folder) / "model.safetensors")
 
 
-@pytest.mark.parametrize("name, method", [("t5-flan", each) for each in METHODS] + [("llama", "agg-aux"), ("llama", "untouched")])  # fmt: skip
+ALIKE = [name for name, each in METHODS.items() if each.mix == "add"][1:]  # differ in a formula alone
+TRAINED = [pytest.param("t5-flan", each, marks=pytest.mark.slow if each in ALIKE else ()) for each in METHODS]
+
+
+@pytest.mark.parametrize("name, method", [*TRAINED, ("llama", "agg-aux"), ("llama", "untouched")])
 def test_every_method_trains_and_comes_back(home, tmp_path, name, method):
     record = train(recipe(home, name, method, learning_rate=1e-3).run(), tmp_path / "run")
     assert record.steps == 6 and record.method == method and record.counts["problems"] == 24

@@ -31,11 +31,11 @@ class Method:
     vector: str | None = None
     """What else the model reads of a number, by its name in `VECTORS`."""
     loss: str | None = None
-    """What training adds for numbers: `soft` or `hard`, modes of the auxiliary loss, or another loss by its name."""
+    """What training adds for numbers: `soft` or `hard`, modes of the auxiliary loss, or a name in `NUMBER_LOSSES`."""
     loss_weight: float | None = None
-    """The weight of that loss; None takes the share that `training.ce_weight` leaves, or the loss's own default."""
+    """The weight of a loss that is added, if `training.loss_weight` gives none; None takes its authors'."""
     mix: Literal["share", "add"] = "share"
-    """Whether the loss takes a `share` of each target from cross-entropy, or is added to it."""
+    """Whether the loss takes a `share` of each target from cross-entropy, or is added to it, as `NUMBER_LOSSES` are."""
     loss_aggregation: str = "weighted"
     """The aggregation that the auxiliary loss compares."""
 
@@ -44,12 +44,16 @@ class Method:
             "markers": self.markers is False,
             "rewrite": self.rewrite is not None,
             "vector": self.vector is not None,
-            "loss": self.loss not in (None, "soft", "hard"),
-            "loss_weight": self.loss_weight is not None,
-            "mix": self.mix != "share",
         }
         if missing := [f"{name}={getattr(self, name)!r}" for name, wanted in planned.items() if wanted]:
             raise ConfigError(f"the method {self.about!r} has {', '.join(missing)}, which is not built yet")
+        added = self.loss not in (None, "soft", "hard")
+        if added != (self.mix == "add") or (self.loss_weight is not None and not added):
+            raise ConfigError(
+                f"the method {self.about!r} has loss={self.loss!r}, mix={self.mix!r} and "
+                f"loss_weight={self.loss_weight!r}: expected mix='add' and, if you like, a weight with a loss of "
+                "NUMBER_LOSSES, and neither with any other"
+            )
 
 
 METHODS: dict[str, Method] = {
@@ -63,5 +67,11 @@ METHODS: dict[str, Method] = {
     "aux-hard": Method("digits, and the paper's auxiliary loss", loss="hard"),
     "aux-soft": Method("digits, and the differentiable auxiliary loss", loss="soft"),
     "aux-interpolated": Method("as aux-soft, comparing interpolated", loss="soft", loss_aggregation="interpolated"),
+    "ntl-was": Method("digits, and the expected distance from the right digit", loss="ntl-was", mix="add"),
+    "ntl-mse": Method("digits, and the squared distance of the expected digit", loss="ntl-mse", mix="add"),
+    "del": Method("digits, and a decision for or against each of the ten", loss="del", mix="add"),
+    "smmd": Method("digits, and a kernel of their distances", loss="smmd", mix="add"),
+    "ntil": Method("digits, and the distances of digits by place and of numbers", loss="ntil", mix="add"),
+    "dist2": Method("digits, and a bell around the right one", loss="dist2", mix="add"),
     "agg-aux": Method("[AGG] and aux-soft together", token="agg", aggregation="weighted", loss="soft"),
 }

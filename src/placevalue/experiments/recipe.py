@@ -19,7 +19,9 @@ from placevalue.experiments.methods import METHODS
 from placevalue.numbers.config import FORMER, Decimals, Markers, Negatives, NumberConfig
 from placevalue.numbers.ignore import Ignore
 
-CE_WEIGHT = "training.ce_weight"
+CE_WEIGHT, LOSS_WEIGHT = "training.ce_weight", "training.loss_weight"
+PER_METHOD = ("ce_weight", "loss_weight")
+"""Settings of training that a recipe can give for single methods: `ce_weights` and `loss_weights`."""
 LARGEST = 2**31 - 1
 """The largest number that a setting can have; beyond it, libraries overflow."""
 SEEDS = 2**32
@@ -100,6 +102,8 @@ class TrainingConfig:
     """Cut answers at this many tokens; by default none is cut."""
     ce_weight: float = 0.6
     """The share of cross-entropy in the loss of a method with an auxiliary loss: the paper's lambda."""
+    loss_weight: float | None = None
+    """The weight of a loss that is added to cross-entropy; by default what its authors use."""
     precision: Literal["float32", "tf32", "bfloat16", "float16"] = "float32"
     """The precision of computation; weights stay float32. `tf32` is faster on CUDA devices and float32 elsewhere."""
     engine: Literal["standard", "fast"] = "standard"
@@ -138,9 +142,8 @@ def _training_faults(values: Mapping[str, Any]) -> list[str]:
         wrong = [f"training.schedule={values['schedule']} has no effect with training.until=plateau: leave one out"]
     else:
         wrong = []
-    faults = wrong + _range_faults(
-        "training.", values, above_0, ("warmup_steps", "weight_decay", "max_gradient", "workers")
-    )
+    from_0 = ("warmup_steps", "weight_decay", "max_gradient", "workers", "loss_weight")
+    faults = wrong + _range_faults("training.", values, above_0, from_0)
     return faults + _share_faults(CE_WEIGHT, values.get("ce_weight", 0))
 
 
@@ -253,6 +256,8 @@ class Recipe:
     """Each method is trained once with each seed."""
     ce_weights: dict[str, float] = field(default_factory=dict)
     """`training.ce_weight` of single methods; an override of `training.ce_weight` replaces them all."""
+    loss_weights: dict[str, float] = field(default_factory=dict)
+    """`training.loss_weight` of single methods; an override of `training.loss_weight` replaces them all."""
     numbers: NumberSettings = field(default_factory=NumberSettings)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     generation: GenerationConfig = field(default_factory=GenerationConfig)
@@ -265,9 +270,8 @@ class Recipe:
         """The config of one run, by default of the first method and seed."""
         method = self.methods[0] if method is None else method
         seed = self.seeds[0] if seed is None else seed
-        training = self.training
-        if method in self.ce_weights:
-            training = replace(training, ce_weight=self.ce_weights[method])
+        own = {name: getattr(self, f"{name}s").get(method) for name in PER_METHOD}
+        training = replace(self.training, **{name: value for name, value in own.items() if value is not None})
         return TrainConfig(self.model, self.data, method, seed, self.numbers, training)
 
 
@@ -279,10 +283,15 @@ def _recipe_faults(values: Mapping[str, Any]) -> list[str]:
     faults += [f"{name}={given}: expected each of them once" for name, given in repeated.items()]
     faults += [fault for method in dict.fromkeys(lists.get("methods", ())) for fault in method_faults(method)]
     faults += [fault for seed in dict.fromkeys(lists.get("seeds", ())) for fault in seed_faults("seeds", seed)]
+    for each in PER_METHOD:
+        given = values.get(f"{each}s", {})
+        faults += [f"{each}s names {name}: expected {one_of(METHODS, name)}" for name in given if name not in METHODS]
     for name, share in values.get("ce_weights", {}).items():
-        strange = name not in METHODS
-        faults += [f"ce_weights names {name}: expected {one_of(METHODS, name)}"] if strange else []
         faults += _share_faults(f"ce_weights.{name}", share)
+    weights = values.get("loss_weights", {})
+    faults += _range_faults("loss_weights.", weights, (), tuple(weights))
+    vain = [name for name in weights if name in METHODS and METHODS[name].mix != "add"]
+    faults += [f"loss_weights names {name}, which adds no loss to cross-entropy: leave it out" for name in vain]
     return faults
 
 
@@ -362,8 +371,8 @@ def to_yaml(values: dict[str, Any]) -> str:
 
 def set_value(values: dict[str, Any], path: str, value: Any) -> None:
     """Set a key of a recipe's plain values by its dotted path; `training.ce_weight` replaces all `ce_weights`."""
-    if path == CE_WEIGHT:
-        values.pop("ce_weights", None)
+    if (name := path.removeprefix("training.")) in PER_METHOD and name != path:
+        values.pop(f"{name}s", None)
     *parents, last = path.split(".")
     for parent in parents:
         values = values.setdefault(parent, {})

@@ -125,7 +125,8 @@ def find_changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]
 def _relevant(run: Mapping[str, Any]) -> dict[str, Any]:
     method = METHODS.get(run.get("method", ""), Method(""))
     training = asdict(TrainingConfig()) | run.get("training", {})
-    left_out = {*BYSTANDERS, *(() if method.loss else ("ce_weight",))}
+    weight = None if method.loss is None else "loss_weight" if method.mix == "add" else "ce_weight"
+    left_out = {*BYSTANDERS, "ce_weight", "loss_weight"} - {weight}
     numbers = asdict(NumberSettings()) | FORMER | run.get("numbers", {}) if method.digits else {}
     if numbers.get("pattern") == "paper":
         numbers["negatives"] = FORMER["negatives"]  # it reads no sign

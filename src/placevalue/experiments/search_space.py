@@ -27,6 +27,7 @@ from placevalue.evaluation.metrics import METRICS, metric_values, read_answer
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import (
     CE_WEIGHT,
+    LOSS_WEIGHT,
     Recipe,
     TrainConfig,
     field_help,
@@ -92,9 +93,10 @@ def read_searches(texts: Sequence[str], recipe: Recipe, method: str) -> tuple[tu
         found[search.path] = search
         for value in search.values or (search.low, search.high):
             _check(partial(with_values, recipe), {search.path: value}, faults)
-    if CE_WEIGHT in found and method in METHODS and METHODS[method].loss is None:
-        able = ", ".join(name for name, each in METHODS.items() if each.loss is not None)
-        faults.append(f"{CE_WEIGHT} has no effect on {method}, which has no auxiliary loss: choose one of {able}")
+    for path, mix in ((CE_WEIGHT, "share"), (LOSS_WEIGHT, "add")):
+        able = [name for name, each in METHODS.items() if each.loss is not None and each.mix == mix]
+        if path in found and method in METHODS and method not in able:
+            faults.append(f"{path} has no effect on {method}: choose one of {', '.join(able)}")
     return tuple(found.values()), faults
 
 

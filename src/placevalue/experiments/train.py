@@ -30,15 +30,24 @@ from placevalue.common.records import TRAINED_ON, TrainRecord, provenance, write
 from placevalue.data import Problem, data_sources, load_data
 from placevalue.experiments.callbacks import Clock, Progress, tensorboard
 from placevalue.experiments.engine import speed_up
-from placevalue.experiments.methods import METHODS
+from placevalue.experiments.methods import METHODS, Method
 from placevalue.experiments.plateau import CONSTANT, Plateau
 from placevalue.experiments.precision import repeatable, rounding
-from placevalue.experiments.recipe import RecipeOrPath, TrainConfig, default_folder, load_recipe, unknown_names
+from placevalue.experiments.recipe import (
+    RecipeOrPath,
+    TrainConfig,
+    TrainingConfig,
+    default_folder,
+    load_recipe,
+    unknown_names,
+)
 from placevalue.experiments.resume import claim_folder, finished_run, repaired_run
 from placevalue.experiments.run_folder import CHECKPOINTS, LOG, RECORD, TENSORBOARD, is_run, run_checksums, take_model
 from placevalue.experiments.saving import in_main_process, save_whole
 from placevalue.loss.aggregation_loss import AggregationLoss, Mode
+from placevalue.loss.number_losses import NumberLoss
 from placevalue.loss.number_targets import find_numbers
+from placevalue.loss.target_loss import TargetLoss
 from placevalue.loss.trainers import log_parts
 from placevalue.modeling.attach import attach
 from placevalue.modeling.card import write_card
@@ -60,7 +69,7 @@ class Prepared:
     tokenizer: PreTrainedTokenizerBase
     train: list[Example]
     dev: list[Example] | None
-    loss: AggregationLoss | None
+    loss: TargetLoss | None
     counts: dict[str, int]
 
 
@@ -177,15 +186,25 @@ def prepare(config: TrainConfig) -> Prepared:
         tokenizer.pad_token = tokenizer.eos_token
     seen = dict.fromkeys([*getattr(model.config, TRAINED_ON, []), *data_sources(config.data.train)])
     setattr(model.config, TRAINED_ON, list(seen))
-    loss = None
-    if method.loss is not None:
-        loss = AggregationLoss(model, tokenizer, settings.ce_weight, cast(Mode, method.loss), method.loss_aggregation)
+    loss = make_loss(method, settings, model, tokenizer)
     examples, counts = _encode(problems, tokenizer, model, config)
     if loss is not None:
         _check_numbers(examples, tokenizer, config.data.train)
     counts["parameters"] = sum(weight.numel() for weight in model.parameters())
     dev_examples = None if dev is None else _encode(dev, tokenizer, model, config)[0]
     return Prepared(model, tokenizer, examples, dev_examples, loss, counts)
+
+
+def make_loss(
+    method: Method, settings: TrainingConfig, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+) -> TargetLoss | None:
+    """What a method trains with; None is cross-entropy alone."""
+    if method.loss is None:
+        return None
+    if method.mix == "add":
+        weight = method.loss_weight if settings.loss_weight is None else settings.loss_weight
+        return NumberLoss(model, tokenizer, method.loss, weight)
+    return AggregationLoss(model, tokenizer, settings.ce_weight, cast(Mode, method.loss), method.loss_aggregation)
 
 
 def _encode(
