@@ -8,6 +8,8 @@ from collections.abc import Iterator
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["RUST_BACKTRACE"] = "0"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# What rich and Python ask the environment, so that tables and encodings are the same in every terminal and CI.
+os.environ.update(COLUMNS="80", FORCE_COLOR="", NO_COLOR="", TTY_COMPATIBLE="", TTY_INTERACTIVE="", PYTHONIOENCODING="")
 
 import pytest
 import torch

@@ -16,9 +16,12 @@ HEAVY = {"torch", "transformers"}
 
 
 def loaded_by(code):
-    """The heavy modules that a fresh interpreter has loaded after some code."""
-    tail = f"; import sys; print(sorted({HEAVY!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code + tail], capture_output=True, text=True, check=False)
+    """The heavy modules that some code loads into a fresh interpreter, beside what is installed to load at its start."""
+    head, tail = (
+        "import sys; at_start = set(sys.modules)\n",
+        f"; print(sorted({HEAVY!r} & set(sys.modules) - at_start))",
+    )
+    done = subprocess.run([sys.executable, "-c", head + code + tail], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1]
 
@@ -55,6 +58,14 @@ def test_the_api_has_the_verbs(name):
 )
 def test_nothing_heavy_is_loaded_before_it_is_needed(code):
     assert loaded_by(code) == "[]"
+
+
+def test_the_command_line_catches_an_interruption_before_it_loads_anything_large():
+    """What is imported before `main` runs shows Ctrl-C as a traceback."""
+    code = "import sys; at_start = set(sys.modules); import placevalue.cli.main; print(*sys.modules.keys() - at_start)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert not loaded - {"placevalue", *sys.stdlib_module_names}
 
 
 def test_reading_results_loads_nothing_heavy(tmp_path):

@@ -1,4 +1,7 @@
+import io
 import re
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +73,17 @@ def test_errors_go_to_stderr_with_status_one(tmp_path, capsys):
     assert "--all" in capsys.readouterr().err
     assert main(["fetch", "no-such-model"]) == 1
     assert "flan-t5-small-title" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_an_output_that_lacks_a_character_is_told_to(encoding, monkeypatch, capsys):
+    quick = str(Path(__file__).parents[2] / "results" / "quick")
+    for form in ("markdown", "terminal"):
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding))
+        assert main(["report", quick, "--format", form]) == 1
+        assert re.fullmatch(
+            r"placevalue: the output is .*, which has no '.*': set PYTHONUTF8=1\n", capsys.readouterr().err
+        )
 
 
 def test_every_verb_has_help(capsys):

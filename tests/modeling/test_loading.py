@@ -24,6 +24,7 @@ from transformers import (
     Seq2SeqTrainer,
     Seq2SeqTrainingArguments,
     SiglipVisionConfig,
+    T5EncoderModel,
     T5Tokenizer,
     Trainer,
     TrainingArguments,
@@ -240,6 +241,17 @@ def test_what_a_trainer_saves(name, tmp_path):
     trainer = trainers(name, resumed, tokenizer, tmp_path)
     trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
     assert_same(resumed.eval(), model.eval(), *encode(tokenizer, TEXTS))
+
+
+@pytest.mark.parametrize("name", SEQ2SEQ)
+def test_an_encoder_saved_alone(name, tmp_path):
+    """T5's has a copy of the config."""
+    model, _ = prepared(name)
+    model.get_encoder().save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=WHAT_TO_CALL):
+        (T5EncoderModel if name.startswith("t5") else AutoModel).from_pretrained(tmp_path)
+    pv.detach(model)
+    assert "fusion_config" not in vars(model.get_encoder().config)
 
 
 @pytest.mark.parametrize("name", ["t5", "t5-padded", "llama"])

@@ -7,11 +7,9 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 import placevalue
-from placevalue.cli.arguments import Parser, pull_overrides
 from placevalue.cli.interrupts import watch_interrupts
 from placevalue.common.errors import ConfigError, PlacevalueError
 from placevalue.common.text import is_unicode, visible
-from placevalue.common.validation import nearest
 
 VERBS = {
     "inspect": "Show what a text becomes: its pieces, each number's digits, places, weights and value, and the cost.",
@@ -47,6 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 1
         except KeyboardInterrupt:
             pass
+        except UnicodeEncodeError as error:
+            if error.encoding.startswith("utf"):
+                raise
+            told = f"the output is {error.encoding}, which has no {error.object[error.start]!a}: set PYTHONUTF8=1"
+            print(f"placevalue: {told}", file=sys.stderr)  # noqa: T201
+            return 1
         except Exception:  # whatever a library made of Ctrl-C
             if not interrupted():
                 raise
@@ -75,6 +79,10 @@ def _flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> Iterator[st
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
     """The options; only the verb among the words defines its flags, and KEY=VALUE may be anywhere."""
+    # Not above, where Ctrl-C would not be caught yet.
+    from placevalue.cli.arguments import Parser, pull_overrides
+    from placevalue.common.validation import nearest
+
     if strange := [word for word in words if not is_unicode(word)]:
         raise ConfigError(f"{strange[0]!r} is not text in UTF-8: if it names a file, rename it")
     parser = Parser(prog="placevalue", description="Teach language models what a number is worth.")

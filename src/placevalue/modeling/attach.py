@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from placevalue.common.errors import AttachError, ConfigError
 from placevalue.common.seal import seal_config, unseal_adapter, unseal_config
@@ -150,7 +150,8 @@ def attach(
     base.register_forward_pre_hook(Guard(config), with_kwargs=True)
     base.register_state_dict_pre_hook(Seal(config))
     if aggregation is not None:
-        seal_config(base.config)
+        for each in _configs(base):
+            seal_config(each)
         fold = Fold(config, aggregation)
         for owner, name in readers(base):
             owner.register_forward_pre_hook(Keep(name, fold))
@@ -185,7 +186,8 @@ def detach(model: nn.Module) -> nn.Module:
                 module._forward_pre_hooks_with_kwargs.pop(key, None)
     delattr(base, _STATE)
     del base.extra_repr
-    unseal_config(base.config)
+    for each in _configs(base):
+        unseal_config(each)
     for adapter in getattr(base, "peft_config", {}).values():
         unseal_adapter(adapter)
     state.forget()
@@ -265,6 +267,12 @@ def recorded_config(model: PreTrainedModel) -> AttachedConfig | None:
     """The settings in a model's config, if it is or was attached."""
     values = getattr(model.config, SETTINGS, None)
     return None if values is None else AttachedConfig.from_dict(values)
+
+
+def _configs(model: PreTrainedModel) -> list[PreTrainedConfig]:
+    """A model's config and those of its parts with a vocabulary: T5's encoder has a copy, to be saved with."""
+    parts = (part.config for part in model.modules() if isinstance(part, PreTrainedModel))
+    return [model.config, *(config for config in parts if hasattr(config, "vocab_size"))]
 
 
 def _configured(
