@@ -193,15 +193,12 @@ class TestWithout:
         """A batch of evaluation may look like the last of training, whose [AGG] then seems to be learnt."""
         model, tokenizer = prepared("llama")
         loss = pv.AggregationLoss(model, tokenizer)
-        first, second = (
-            pv.NumberCollator(tokenizer)(pv.encode_pairs(tokenizer, [question], [answer], separator=""))
-            for question, answer in (("is 12 ", "no"), ("no ", "is 12"))
-        )
-        width = min(first["input_ids"].shape[1], second["input_ids"].shape[1])
-        assert (first["input_ids"][:, :width] == pv.marker_ids(tokenizer)["agg"]).any()
-        model.train()(first["input_ids"][:, :width])
-        outputs = model.eval()(second["input_ids"][:, :width])
-        assert loss(outputs, second["labels"][:, :width]).isfinite()
+        agg, word = pv.marker_ids(tokenizer)["agg"], tokenizer("no", add_special_tokens=False)["input_ids"][0]
+        ids = torch.tensor([tokenizer("12 is 12", add_special_tokens=False)["input_ids"]])
+        labels = torch.full_like(ids, word)
+        model.train()(ids)
+        outputs = model.eval()(labels)
+        assert (ids == agg).any() and loss(outputs, labels).isfinite()
 
     def test_seq2seq_trainer(self, tmp_path):
         model, tokenizer = prepared("t5")
