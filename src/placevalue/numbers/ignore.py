@@ -8,6 +8,7 @@ import re
 
 from placevalue.common.errors import ConfigError
 from placevalue.common.validation import one_of
+from placevalue.numbers.ambiguity import refuse_ambiguous
 from placevalue.numbers.regexes import compiled
 
 Ignore = str | tuple[str, ...]
@@ -102,3 +103,4 @@ def check_ignore(ignore: str) -> None:
             "differently: describe only the text itself, with \\b or look-around for its borders"
         )
     compiled(ignore, "ignore")
+    refuse_ambiguous(ignore, "ignore")

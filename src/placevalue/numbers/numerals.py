@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 
 from placevalue.common.errors import ConfigError
 from placevalue.common.validation import one_of
+from placevalue.numbers.ambiguity import refuse_ambiguous
 from placevalue.numbers.ignore import Ignore, ignore_regex
 from placevalue.numbers.regexes import compiled
 
@@ -99,6 +100,7 @@ def pattern_regex(pattern: str) -> str:
             "anchors and other characters do not work inside the tokenizer. Use ignore= for text to leave alone"
         )
     compiled(pattern, "pattern")
+    refuse_ambiguous(pattern, "pattern")
     return pattern
 
 
