@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,11 @@ def start_child(work: Callable[..., object], *given: Any) -> ForkServerProcess:
     process = _FORKS.Process(target=_alone, args=(work, *given))
     process.start()
     return process
+
+
+def pipe() -> tuple[Connection, Connection]:
+    """The two ends of a pipe: one to receive from, and one for a process to send through."""
+    return _FORKS.Pipe(duplex=False)
 
 
 def _alone(work: Callable[..., object], *given: Any) -> None:

@@ -20,7 +20,7 @@ TRAIN_KILLS, CHECKPOINT_KILLS, PREDICT_KILLS = 11, 15, 16
 Watch = Callable[[str], None]
 
 
-def _watch_files(folder: Path, happens: Watch) -> None:
+def watch_files(folder: Path, happens: Watch) -> None:
     """Call `happens` before every change of a file below a folder, for the rest of this process."""
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -58,7 +58,7 @@ def _watch_writers(happens: Watch) -> None:
 
 
 def _do_watched(work: Callable[[], object], folder: Path, happens: Watch) -> None:
-    _watch_files(folder, happens)
+    watch_files(folder, happens)
     _watch_writers(happens)
     work()
 
@@ -80,8 +80,9 @@ def _kill_at(work: Callable[[], object], folder: Path, moment: int) -> None:
     _do_watched(work, folder, happens)
 
 
-def _spread(moments: list[int], count: int) -> list[int]:
-    return [moments[index * len(moments) // count] for index in range(count)]
+def spread(moments: list[int], count: int) -> list[int]:
+    """So many of the moments, evenly spread."""
+    return list(dict.fromkeys(moments[index * len(moments) // count] for index in range(count)))
 
 
 def _kill(bench: Bench, work: Callable[[str], object], choose: Callable[[list[str]], list[int]], few: int) -> list[str]:
@@ -98,7 +99,7 @@ def _kill(bench: Bench, work: Callable[[str], object], choose: Callable[[list[st
 def _kill_training(bench: Bench, inside: bool, count: int) -> str:
     def choose(moments: list[str]) -> list[int]:
         chosen = [at for at, what in enumerate(moments) if ("checkpoints/checkpoint-" in what) == inside]
-        return _spread(chosen, count)
+        return spread(chosen, count)
 
     names = _kill(bench, bench.train, choose, 2)
     for name in names:
@@ -126,7 +127,7 @@ def prediction_kills(bench: Bench) -> str:
     """Predicting is killed while it writes, also in the middle of a line."""
     bench.train("run", max_steps=1)
     work = partial(_answer, bench)
-    names = _kill(bench, work, lambda moments: _spread(list(range(len(moments))), PREDICT_KILLS), 3)
+    names = _kill(bench, work, lambda moments: spread(list(range(len(moments))), PREDICT_KILLS), 3)
     for name in names:
         assert work(name) == work("undisturbed"), name
     return f"{len(names)} of {len(names)} continued to the same predictions"

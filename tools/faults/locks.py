@@ -133,7 +133,7 @@ def two_predictions(bench: Bench) -> str:
 FAULTS = {
     "two processes train in one folder": two_trainings,
     "the process that trains in a folder is killed": killed_here,
-    "the same on another machine": killed_elsewhere,
+    "the process that trains in a folder is killed on another machine": killed_elsewhere,
     "the process that trains in a folder is suspended for longer than its lock lasts": suspended,
     "two processes answer into one folder": two_predictions,
 }

@@ -157,7 +157,7 @@ FAULTS = {
     "a stopped run is moved, and another takes its place": moved_run,
     "a run that version 0.1.0 began has a cut file in its newest checkpoint": older_run,
     "the weights of a finished run are cut off: `train`": final_weights,
-    "the same, without checkpoints": only_weights,
-    "the same: `reproduce`": reproduced_weights,
+    "the weights of a finished run are cut off, and no checkpoint is left": only_weights,
+    "the weights of a finished run are cut off: `reproduce`": reproduced_weights,
     "a bit is flipped in weights: `predict`": answered_weights,
 }

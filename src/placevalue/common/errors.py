@@ -29,6 +29,10 @@ class DataError(PlacevalueError):
     """A data file or record is missing, damaged or inconsistent."""
 
 
+class RoomError(PlacevalueError):
+    """A disk has no room for a file."""
+
+
 class TrainingError(PlacevalueError):
     """A run cannot be trained, continued or scored."""
 

@@ -8,11 +8,13 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from placevalue.common.errors import DataError
+from placevalue.common.room import room_for
 
 DEEPEST = 50
 """How deeply JSON and YAML may be nested; records need five levels."""
@@ -24,22 +26,40 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Iterable[st
 
     Texts that are made one by one are written as they come.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
-    try:
-        with temporary.open("xb") as file:
-            if isinstance(content, bytes):
-                file.write(content)
-            else:
-                file.writelines(text.encode() for text in ([content] if isinstance(content, str) else content))
+    path, size = Path(path), 0
+
+    def encoded() -> Iterator[bytes]:
+        nonlocal size
+        for text in [content] if isinstance(content, str | bytes) else content:
+            part = text.encode() if isinstance(text, str) else text
+            size += len(part)
+            yield part
+
+    def whole_size() -> int:
+        for _ in parts:  # what is left
+            pass
+        return size
+
+    parts = encoded()
+    with room_for(path, whole_size):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _temporary(path) as temporary, temporary.open("xb") as file:
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
+    return path
+
+
+@contextmanager
+def _temporary(path: Path) -> Iterator[Path]:
+    """A file beside `path` that takes its place if all goes well."""
+    temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    try:
+        yield temporary
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    return path
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> Path:
@@ -127,14 +147,9 @@ def copy_whole(source: Path, target: Path) -> Path:
     """Copy a file, whole or not at all; one process at a time may copy to a target."""
     for left in target.parent.glob(f".{glob.escape(target.name)}-{'[0-9a-f]' * 8}"):  # by a process that was killed
         left.unlink()
-    temporary = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
-    try:
-        with source.open("rb") as old, temporary.open("xb") as new:
-            shutil.copyfileobj(old, new, 1 << 20)
-            new.flush()
-            os.fsync(new.fileno())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    size = source.stat().st_size
+    with room_for(target, size), _temporary(target) as temporary, source.open("rb") as old, temporary.open("xb") as new:
+        shutil.copyfileobj(old, new, 1 << 20)
+        new.flush()
+        os.fsync(new.fileno())
     return target

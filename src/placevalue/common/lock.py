@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placevalue.common.errors import DataError
+from placevalue.common.room import room_for
 
 if TYPE_CHECKING:
     from filelock import SoftFileLease
@@ -20,6 +21,7 @@ HEARTBEAT, LEASE = 2.0, 120.0
 Network file systems may show changes a minute late. All processes that share a folder must agree on the second.
 """
 POLL = 0.2
+ROOM = 1_000  # bytes that a lock may have
 
 
 @contextmanager
@@ -37,9 +39,10 @@ def locked(folder: Path, wait: bool = False, name: str = LOCK) -> Iterator[Calla
     """
     from filelock import SoftFileLease
 
-    folder.mkdir(parents=True, exist_ok=True)
     lease = SoftFileLease(folder / name, lease_duration=LEASE, heartbeat_interval=HEARTBEAT)
-    _acquire(lease, folder, wait)
+    with room_for(folder / name, ROOM):
+        folder.mkdir(parents=True, exist_ok=True)
+        _acquire(lease, folder, wait)
     token = lease.token
 
     def check() -> None:

@@ -33,6 +33,7 @@ from placevalue.common.records import (
     write_predictions,
     write_record,
 )
+from placevalue.common.room import room_for
 from placevalue.common.validation import find_differences
 from placevalue.data import Problem, data_sources, load_data
 from placevalue.data.corpora import expand_data
@@ -283,8 +284,9 @@ class Partial:
     def add(self, batch: int, texts: list[str], seconds: float) -> None:
         """Keep a finished batch, in memory and on disk."""
         values = {"batch": batch, "seconds": round(seconds, 6), "predictions": texts}
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(values, ensure_ascii=False) + "\n")
+        line = (json.dumps(values, ensure_ascii=False) + "\n").encode()
+        with room_for(self.path, len(line)), self.path.open("ab") as file:
+            file.write(line)
         self._keep(values)
 
 

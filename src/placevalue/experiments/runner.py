@@ -231,7 +231,7 @@ def _attempt(run: Run, recipe: Recipe, keep: Keep, progress: Progress) -> str | 
     try:
         finish_run(run, recipe, keep, progress)
     except Exception as error:  # models, drivers and disks fail in many ways
-        logger.error("%s failed: %s", run.name, traceback.format_exc())
+        logger.error("%s failed: %s", run.name, error if isinstance(error, PlacevalueError) else traceback.format_exc())
         return in_one_line(error)
     return None
 

@@ -1,9 +1,13 @@
 """Save checkpoints while a run trains: each is whole before an older one is removed."""
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from placevalue.common.errors import RoomError
+from placevalue.common.room import room_for
 from placevalue.experiments.checksums import mark_unfinished, mark_whole, read_sums
 from placevalue.experiments.run_folder import find_checkpoints, remove_checkpoint
 
@@ -26,16 +30,36 @@ def save_whole(trainer: "Trainer", keep: int, check: Callable[[], None]) -> None
         checkpoint = Path(str(trainer.args.output_dir)) / f"checkpoint-{trainer.state.global_step}"
         if main:
             check()
-            checkpoint.mkdir(parents=True)
-            mark_unfinished(checkpoint)
-        trainer.accelerator.wait_for_everyone()
-        write(*given, **named)
-        trainer.accelerator.wait_for_everyone()
+        with _room_for_checkpoint(checkpoint, trainer):
+            if main:
+                checkpoint.mkdir(parents=True)
+                mark_unfinished(checkpoint)
+            trainer.accelerator.wait_for_everyone()
+            write(*given, **named)
+            trainer.accelerator.wait_for_everyone()
+            if main:
+                mark_whole(checkpoint)
         if main:
-            mark_whole(checkpoint)
             _remove_older(checkpoint.parent.parent, keep, trainer.state.best_global_step)
 
     trainer._save_checkpoint = save  # type: ignore[method-assign]
+
+
+@contextmanager
+def _room_for_checkpoint(checkpoint: Path, trainer: "Trainer") -> Iterator[None]:
+    """If the disk is full, say how large a checkpoint is, and leave no part of one behind."""
+
+    def size() -> int:
+        assert trainer.model is not None and trainer.optimizer is not None
+        states = [value for state in trainer.optimizer.state.values() for value in state.values()]
+        return sum(getattr(each, "nbytes", 0) for each in [*trainer.model.state_dict().values(), *states])
+
+    try:
+        with room_for(checkpoint, size, whole=True):
+            yield
+    except RoomError:
+        shutil.rmtree(checkpoint, ignore_errors=True)
+        raise
 
 
 def _remove_older(folder: Path, keep: int, best: int | None) -> None:

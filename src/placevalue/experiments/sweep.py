@@ -27,6 +27,7 @@ from placevalue.common.records import (
     read_record,
     write_record,
 )
+from placevalue.common.room import room_for
 from placevalue.common.validation import find_differences
 from placevalue.data import load_data
 from placevalue.evaluation.metrics import metric_values, read_answer
@@ -46,6 +47,7 @@ from placevalue.experiments.search_space import (
 
 logger = logging.getLogger(__name__)
 JOURNAL, RECORD = "study.journal", "sweep.json"
+JOURNAL_ROOM = 5_000  # bytes for each trial
 SETUP, VALUES, SCORES = "placevalue", "values", "scores"
 """Keys of our attributes of a study and its trials."""
 Progress = Callable[[int, int, str], object]
@@ -108,13 +110,14 @@ def sweep(
     beside = [path.name for path in out.glob(f"{Path(storage).name}*")]  # the storage checks by itself whose it is
     check_folder(out, is_record(out / RECORD, SweepRecord), beside)
     work = _Sweep(plan, out, keep_weights, progress or (lambda _done, _all, _what: None))
-    opened = open_study(storage, study, plan)
-    record = work.write_record(opened)
-    if len(record.trials) < plan.trials:
-        opened.optimize(
-            work.run_trial, callbacks=[work.after_trial], catch=(Exception,) if plan.sampler == "grid" else ()
-        )
+    with room_for(storage, plan.trials * JOURNAL_ROOM):
+        opened = open_study(storage, study, plan)
         record = work.write_record(opened)
+        if len(record.trials) < plan.trials:
+            opened.optimize(
+                work.run_trial, callbacks=[work.after_trial], catch=(Exception,) if plan.sampler == "grid" else ()
+            )
+            record = work.write_record(opened)
     if work.failed:
         raise PlacevalueError(
             f"{len(work.failed)} of {plan.trials} trials failed, start again to retry them: "
