@@ -196,8 +196,8 @@ class TestWithout:
         agg, word = pv.marker_ids(tokenizer)["agg"], tokenizer("no", add_special_tokens=False)["input_ids"][0]
         ids = torch.tensor([tokenizer("12 is 12", add_special_tokens=False)["input_ids"]])
         labels = torch.full_like(ids, word)
-        model.train()(ids)
-        outputs = model.eval()(labels)
+        model.train()(input_ids=ids)
+        outputs = model.eval()(input_ids=labels)
         assert (ids == agg).any() and loss(outputs, labels).isfinite()
 
     def test_seq2seq_trainer(self, tmp_path):
