@@ -1,8 +1,9 @@
-"""What the auxiliary loss costs: a training step with it against the model's own cross-entropy, and the losses alone.
+"""What losses on numbers cost: a training step with each against the model's own cross-entropy, and the losses alone.
 
 On a CPU, the model is a T5 of ten million parameters with a vocabulary of 32,128; on a GPU, a BART-base with random
-weights, with batches of 1,024 in bfloat16. Two copies of the model take runs of steps in turn. If ntloss is installed,
-its `NTLoss` with cross-entropy, weighted as its authors recommend, is measured too.
+weights, with batches of 1,024 in bfloat16. Two copies of the model take runs of steps in turn. Alone, forward and
+backward, the losses of `NUMBER_LOSSES` must cost little more than the one-pass cross-entropy that they share. If ntloss
+is installed, its `NTLoss` with cross-entropy, weighted as its authors recommend, is measured too.
 
 Run: `python -m benchmarks loss`, or `python -m benchmarks.loss --device cuda --out FILE`
 """
@@ -23,14 +24,15 @@ from transformers import BartConfig, BartForConditionalGeneration
 from benchmarks.addition.sums import build_tokenizer
 from benchmarks.results import Check, Outcome, measure
 from benchmarks.twins import small_t5, take_turns
-from placevalue import AggregationLoss, attach, encode_pairs
+from placevalue import NUMBER_LOSSES, AggregationLoss, NumberLoss, attach, encode_pairs
+from placevalue.loss.cross_entropy import TokenLoss
 
 SEED, THREADS, WARMUP = 0, 2, 3
 # A training loop prepares the next step while the GPU works on this one. So a run on a GPU has several steps, and the
 # clock waits for the GPU only before the first and after the last.
 SETTINGS = {
     "cpu": dict(model="t5", vocabulary=32_128, dtype="float32", batch=16, source=64, target=12)
-    | dict(pairs=40, run=1, target_ratio=1.05),
+    | dict(pairs=40, run=1, target_ratio=1.05, alone_ratio=1.1),
     "cuda": dict(model="bart-base", vocabulary=50_265, dtype="bfloat16", batch=1024, source=80, target=14)
     | dict(pairs=10, run=5, target_ratio=1.03),
 }
@@ -39,7 +41,9 @@ ARMS: dict[str, dict[str, Any] | None] = {
     "soft": dict(mode="soft"),
     "soft interpolated": dict(mode="soft", aggregation="interpolated"),
     "hard": dict(mode="hard"),
+    **{name: dict(loss=name) for name in NUMBER_LOSSES},
 }
+ONE_PASS = "one-pass cross-entropy"
 
 
 def _model(kind: str, vocabulary: int) -> Any:
@@ -53,6 +57,10 @@ def _model(kind: str, vocabulary: int) -> Any:
     return BartForConditionalGeneration(config)
 
 
+def _loss(model: Any, tokenizer: Any, options: dict[str, Any]) -> Any:
+    return (NumberLoss if "loss" in options else AggregationLoss)(model, tokenizer, **options)
+
+
 class Trained:
     """A model, its loss, its optimizer and one batch."""
 
@@ -64,7 +72,7 @@ class Trained:
         attach(self.model, tokenizer)
         self.model.to(device, getattr(torch, settings["dtype"])).train()
         options = ARMS[arm]
-        self.loss = None if options is None else AggregationLoss(self.model, tokenizer, **options)
+        self.loss = None if options is None else _loss(self.model, tokenizer, options)
         generator = torch.Generator().manual_seed(SEED)
         shape = (settings["batch"], settings["source"])
         self.inputs = torch.randint(5, settings["vocabulary"], shape, generator=generator).to(device)
@@ -130,10 +138,11 @@ def _alone(device: str) -> dict[str, Callable[[Tensor, Tensor], Tensor]]:
     model.to(device)
     losses: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
         "F.cross_entropy": lambda logits, labels: F.cross_entropy(logits.flatten(0, 1), labels.flatten()),
+        ONE_PASS: _with_outputs(TokenLoss(model)),
     }
     for arm, options in ARMS.items():
         if options is not None:
-            losses[arm] = _with_outputs(AggregationLoss(model, tokenizer, **options))
+            losses[arm] = _with_outputs(_loss(model, tokenizer, options))
     try:
         from ntloss import NTLoss
     except ImportError:
@@ -145,7 +154,7 @@ def _alone(device: str) -> dict[str, Callable[[Tensor, Tensor], Tensor]]:
     return losses
 
 
-def _with_outputs(loss: AggregationLoss) -> Callable[[Tensor, Tensor], Tensor]:
+def _with_outputs(loss: Any) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda logits, labels: loss({"logits": logits}, labels)
 
 
@@ -171,19 +180,22 @@ def run(device: str = "cpu") -> Outcome:
     """Measure training steps with each loss, then the losses alone."""
     if device == "cpu":
         torch.set_num_threads(THREADS)
-    target = float(SETTINGS[device]["target_ratio"])  # type: ignore[arg-type]
+    settings: Any = SETTINGS[device]
     checks, raw = [], {}
     for arm in list(ARMS)[1:]:
         without, with_ = _steps(device, arm)
         raw[f"step, {arm}"] = {"without": without, "with": with_}
-        checks.append(Check(f"step with {arm} / without", _ratio(without, with_), at_most=target))
+        checks.append(Check(f"step with {arm} / without", _ratio(without, with_), at_most=settings["target_ratio"]))
     alone = _losses(device)
     raw["alone"] = alone
     for name, seconds in alone.items():
         if name != "F.cross_entropy":
             checks.append(Check(f"{name} / F.cross_entropy, alone", _ratio(alone["F.cross_entropy"], seconds)))
+        if name in NUMBER_LOSSES:
+            ratio, most = _ratio(alone[ONE_PASS], seconds), settings.get("alone_ratio")
+            checks.append(Check(f"{name} / {ONE_PASS}, alone", ratio, at_most=most))
     name = torch.cuda.get_device_name() if device == "cuda" else device
-    config = {"device": name, "seed": SEED, "threads": THREADS, "warmup": WARMUP, **SETTINGS[device]}
+    config = {"device": name, "seed": SEED, "threads": THREADS, "warmup": WARMUP, **settings}
     return Outcome(config, checks, raw)
 
 

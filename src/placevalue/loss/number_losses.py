@@ -201,6 +201,10 @@ class NumberLoss(TargetLoss):
             raise ConfigError(f"weight={weight!r}: expected a number from 0 on")
         super().__init__(model, tokenizer)
         self.definition = definition
+        self._name = loss if isinstance(loss, str) else getattr(loss, "__name__", repr(loss))
+
+    def __repr__(self) -> str:
+        return f"NumberLoss(CE + {self.weight:g} * {self._name}, model={type(self.model).__name__})"
 
     def _measure(self, labels: Tensor, shift: int, scores: Scores) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
