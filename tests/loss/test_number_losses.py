@@ -18,7 +18,7 @@ from placevalue.loss.number_targets import find_numbers
 from placevalue.loss.target_loss import PATIENCE
 
 TARGETS = ["320", "12.5", "no number here", "7 of 1999 and 0.05", "room 12b", "1000000", ".5", "00", "3.14159 is", ""]
-NAMES = list(NUMBER_LOSSES)
+NAMES = [name for name, each in NUMBER_LOSSES.items() if each.compute]
 
 
 def slow_loss(loss, logits, labels):

@@ -73,5 +73,8 @@ METHODS: dict[str, Method] = {
     "smmd": Method("digits, and a kernel of their distances", loss="smmd", mix="add"),
     "ntil": Method("digits, and the distances of digits by place and of numbers", loss="ntil", mix="add"),
     "dist2": Method("digits, and a bell around the right one", loss="dist2", mix="add"),
+    "magnitude-probe": Method(
+        "digits, and the question's numbers read off hidden states", loss="magnitude-probe", mix="add"
+    ),
     "agg-aux": Method("[AGG] and aux-soft together", token="agg", aggregation="weighted", loss="soft"),
 }

@@ -46,14 +46,13 @@ from placevalue.experiments.run_folder import CHECKPOINTS, LOG, RECORD, TENSORBO
 from placevalue.experiments.saving import in_main_process, save_whole
 from placevalue.loss.aggregation_loss import AggregationLoss, Mode
 from placevalue.loss.number_losses import NumberLoss
-from placevalue.loss.number_targets import find_numbers
 from placevalue.loss.target_loss import TargetLoss
 from placevalue.loss.trainers import log_parts
 from placevalue.modeling.attach import attach
 from placevalue.modeling.card import write_card
 from placevalue.tokenizer.collate import LikeLengths, PairCollator
 from placevalue.tokenizer.encoding import IGNORED, Example, encode_and_count
-from placevalue.tokenizer.tokenizer import number_ids, number_tokenizer
+from placevalue.tokenizer.tokenizer import number_tokenizer
 
 if TYPE_CHECKING:
     from transformers import Trainer, TrainingArguments
@@ -186,11 +185,12 @@ def prepare(config: TrainConfig) -> Prepared:
         tokenizer.pad_token = tokenizer.eos_token
     seen = dict.fromkeys([*getattr(model.config, TRAINED_ON, []), *data_sources(config.data.train)])
     setattr(model.config, TRAINED_ON, list(seen))
+    parameters = sum(weight.numel() for weight in model.parameters())  # without those that a loss trains with it
     loss = make_loss(method, settings, model, tokenizer)
     examples, counts = _encode(problems, tokenizer, model, config)
     if loss is not None:
-        _check_numbers(examples, tokenizer, config.data.train)
-    counts["parameters"] = sum(weight.numel() for weight in model.parameters())
+        _check_numbers(examples, loss, config.data.train)
+    counts["parameters"] = parameters
     dev_examples = None if dev is None else _encode(dev, tokenizer, model, config)[0]
     return Prepared(model, tokenizer, examples, dev_examples, loss, counts)
 
@@ -203,7 +203,13 @@ def make_loss(
         return None
     if method.mix == "add":
         weight = method.loss_weight if settings.loss_weight is None else settings.loss_weight
-        return NumberLoss(model, tokenizer, method.loss, weight)
+        loss = NumberLoss(model, tokenizer, method.loss, weight)
+        if loss.head is not None and settings.engine == "fast":
+            raise ConfigError(
+                f"training.engine=fast replays a model's logits alone, and the loss {method.loss} reads hidden states: "
+                "set training.engine: standard for this method"
+            )
+        return loss
     return AggregationLoss(model, tokenizer, settings.ce_weight, cast(Mode, method.loss), method.loss_aggregation)
 
 
@@ -228,13 +234,12 @@ def _encode(
     }
 
 
-def _check_numbers(examples: list[Example], tokenizer: PreTrainedTokenizerBase, source: str) -> None:
+def _check_numbers(examples: list[Example], loss: TargetLoss, source: str) -> None:
     """Refuse data without numbers, on which the auxiliary loss would silently be zero."""
-    ids = number_ids(tokenizer)
-    if not any(find_numbers(torch.tensor([each["labels"]]), ids).valid.any() for each in examples):
+    if not any(loss.finds({**each}) for each in examples):
         raise TrainingError(
-            f"the answers of {source} contain no complete number, so the auxiliary loss has nothing to compare: choose "
-            "a method without it, or a larger training.max_answer if all numbers are cut"
+            f"the {loss.looks_at} of {source} contain no complete number, so the loss has nothing to compare: "
+            "choose a method without it, or a larger training.max_answer if all numbers are cut"
         )
 
 

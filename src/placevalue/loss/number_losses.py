@@ -1,11 +1,11 @@
-"""Losses on the digits of numbers that others published, each added to the cross-entropy: NUMBER_LOSSES.
+"""Losses on numbers that others published, each added to the cross-entropy: NUMBER_LOSSES.
 
-The loss of a target with numbers is `CE + weight * L`, where L is the mean of the target's digits, and counts once for
-each of its tokens; of one without numbers it is its CE. To add your own, add an entry, or pass a function.
+The loss of a target with numbers is `CE + weight * L`, where L is a mean, most often over the target's digits, and
+counts once for each of its tokens; without numbers it is its CE. To add your own, add an entry, or pass a function.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -16,10 +16,11 @@ from transformers import PreTrainedTokenizerBase
 
 from placevalue.common.errors import ConfigError
 from placevalue.common.validation import one_of
+from placevalue.loss.magnitude_probe import MagnitudeProbe
 from placevalue.loss.number_targets import Numbers, find_numbers
 from placevalue.loss.target_loss import Scores, TargetLoss
 from placevalue.numbers.config import NumberIds
-from placevalue.numbers.spans import constant, place_digits
+from placevalue.numbers.spans import constant, place_digits, read_tokens
 
 _TINY = 1e-10
 
@@ -157,12 +158,14 @@ class Definition:
 
     about: str
     """A short description."""
-    compute: Function
-    """The loss of each target, from what is predicted at its digits: `(targets,)`."""
+    compute: Function | None
+    """The loss of each target, from what is predicted at its digits: `(targets,)`; None if it `watches` the model."""
     weight: float
     """The weight that its authors give it."""
     mix: Mix = "add"
     """`add` adds it to cross-entropy; `balance` first makes it as large as the cross-entropy of its target."""
+    watches: type[MagnitudeProbe] | None = None
+    """What looks at what the model reads, instead of at its predictions."""
 
 
 NUMBER_LOSSES: dict[str, Definition] = {
@@ -172,11 +175,12 @@ NUMBER_LOSSES: dict[str, Definition] = {
     "smmd": Definition("a kernel of digit distances, and smoothness", smmd, 0.3),
     "ntil": Definition("digit distances by place, and the distance of numbers", ntil, 0.3, "balance"),
     "dist2": Definition("probabilities like a bell around the right digit", dist2, 0.1),
+    "magnitude-probe": Definition("the size of numbers, read off hidden states", None, 0.1, watches=MagnitudeProbe),
 }
 
 
 class NumberLoss(TargetLoss):
-    """Cross-entropy and a published loss on digits, usable wherever `AggregationLoss` is.
+    """Cross-entropy and a published loss on numbers, usable wherever `AggregationLoss` is.
 
     `parts` has the cross-entropy, the number loss (`aux`, the mean over numbers, without its weight) and the number of
     numbers of the last call; `placevalue.log_parts` lets a Trainer log them.
@@ -186,6 +190,8 @@ class NumberLoss(TargetLoss):
         tokenizer: The tokenizer it is attached with.
         loss: A name in `NUMBER_LOSSES`, or a function of `DigitScores`.
         weight: What the number loss is multiplied by; None takes what its authors do, 1 for a function.
+
+    `magnitude-probe` puts a `head` into the model, which is trained and never saved: make the loss, then the optimizer.
 
     Example:
         >>> loss = NumberLoss(model, tokenizer, "ntl-was")  # doctest: +SKIP
@@ -201,17 +207,30 @@ class NumberLoss(TargetLoss):
             raise ConfigError(f"weight={weight!r}: expected a number from 0 on")
         super().__init__(model, tokenizer)
         self.definition = definition
+        self.probe = None
+        if definition.watches is not None:
+            self.probe = definition.watches(self.model, self.ids, self.decimals)
+            self.looks_at, self.head = "questions", self.probe.head
         self._name = loss if isinstance(loss, str) else getattr(loss, "__name__", repr(loss))
 
     def __repr__(self) -> str:
         return f"NumberLoss(CE + {self.weight:g} * {self._name}, model={type(self.model).__name__})"
 
+    def finds(self, example: Mapping[str, list[int]]) -> bool:
+        """Whether there are numbers in an encoded example that this loss can use."""
+        if self.probe is None:
+            return super().finds(example)
+        return bool(read_tokens(torch.tensor([example["input_ids"]]), self.ids).member.any())
+
     def _measure(self, labels: Tensor, shift: int, scores: Scores) -> tuple[Tensor, Tensor]:
+        if self.probe is not None:
+            return self.probe.measure(labels)
         with torch.no_grad():
             numbers = find_numbers(labels, self.ids, shift)
         found = numbers.by_target(numbers.valid, len(labels), scores.norm.dtype)
         if not self.weight or not len(numbers.lines):
             return torch.zeros_like(found), found
+        assert self.definition.compute is not None
         return self.definition.compute(DigitScores(numbers, scores, self.ids)) * found, found
 
     def _mix(self, ce: Tensor, aux: Tensor, found: Tensor) -> Tensor:  # noqa: ARG002

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from placevalue.common.errors import ConfigError, TrainingError
 from placevalue.loss.cross_entropy import token_likelihoods
+from placevalue.loss.number_targets import find_numbers
 from placevalue.modeling.attach import base_model, check_attached, recorded_config
 from placevalue.modeling.hooks import TargetCheck, last_ids, writes_on
 from placevalue.numbers.spans import constant
@@ -42,6 +43,11 @@ class TargetLoss:
     `parts` has the cross-entropy, the auxiliary loss and the number of numbers of the last call; `placevalue.log_parts`
     lets a Trainer log them.
     """
+
+    looks_at = "answers"
+    """Where the numbers are that it needs."""
+    head: nn.Linear | None = None
+    """Weights that train with the model and are not saved with it."""
 
     def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
         check_attached(model, tokenizer)
@@ -112,6 +118,10 @@ class TargetLoss:
         self._totals = None
         return {name: float(value) for name, value in _means(sums.cpu().double()).items()}
 
+    def finds(self, example: Mapping[str, list[int]]) -> bool:
+        """Whether there are numbers in an encoded example that this loss can use."""
+        return bool(find_numbers(torch.tensor([example["labels"]]), self.ids).valid.any())
+
     def _measure(self, labels: Tensor, shift: int, scores: "Scores") -> tuple[Tensor, Tensor]:
         """The sum of the auxiliary loss over each target's numbers, and how many it has: `(batch,)` each."""
         raise NotImplementedError
@@ -131,8 +141,8 @@ class TargetLoss:
         if self._calls == PATIENCE and not int(self._seen):
             self._calls -= 1
             raise TrainingError(
-                f"the labels of {PATIENCE} batches contain no number, so the auxiliary loss has no effect: make the "
-                "targets with encode_pairs and the tokenizer that the model is attached with, or train without it"
+                f"the {self.looks_at} of {PATIENCE} batches contain no number, so the auxiliary loss has no effect: "
+                "make the data with encode_pairs and the tokenizer that the model is attached with, or train without it"
             )
 
 

@@ -2,7 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+import torch
+from torch import nn
 from transformers import TrainerCallback, TrainerState
+from transformers.trainer_callback import ExportableState
 
 from placevalue.loss.target_loss import TargetLoss
 
@@ -40,13 +43,15 @@ class AggregationLossMixin:
 
 
 def log_parts(trainer: "Trainer", loss: TargetLoss) -> None:
-    """Let a Trainer log `ce`, `aux` and `numbers` along with the loss.
+    """Let a Trainer log `ce`, `aux` and `numbers` along with the loss, and keep the loss's own weights in checkpoints.
 
     Example:
         >>> log_parts(trainer, trainer.compute_loss_func)  # doctest: +SKIP
     """
     # Before the callbacks that report, so that they see the parts.
     trainer.callback_handler.callbacks.insert(0, _Parts(loss))
+    if loss.head is not None:
+        trainer.add_callback(KeepHead(loss.head))
 
 
 class _Parts(TrainerCallback):
@@ -62,3 +67,25 @@ class _Parts(TrainerCallback):
             parts = self.loss.take_means()
             logs.update(parts)
             state.log_history[-1].update(parts)
+
+
+class KeepHead(TrainerCallback, ExportableState):
+    """Writes weights that a model is saved without into the state of a checkpoint, and takes them from there."""
+
+    def __init__(self, head: nn.Linear) -> None:
+        self.head = head
+
+    def state(self) -> dict[str, Any]:
+        """The weights as numbers, which JSON keeps to the bit."""
+        return {"args": {}, "attributes": {"weight": self.head.weight.tolist(), "bias": self.head.bias.tolist()}}
+
+    def on_train_begin(self, _args: Any, state: TrainerState, _control: Any, **_: Any) -> None:  # type: ignore[override]
+        """Take the weights of the checkpoint that training continues from."""
+        states: Any = state.stateful_callbacks
+        kept = states.get(type(self).__name__)
+        if kept is None or not state.global_step:
+            return
+        with torch.no_grad():
+            for name, values in kept["attributes"].items():
+                weight = getattr(self.head, name)
+                weight.copy_(torch.tensor(values, dtype=weight.dtype))
