@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from placevalue.numbers.ignore import IGNORE_PRESETS
     from placevalue.numbers.neighbours import neighbourhood_f1
     from placevalue.numbers.numerals import PATTERNS, Numeral, find_numerals
+    from placevalue.numbers.rewrites import REWRITES, Rewrite
     from placevalue.reports.page import report
     from placevalue.tokenizer.collate import NumberCollator, clean_targets
     from placevalue.tokenizer.encoding import encode_pairs, encode_questions, encode_texts
     from placevalue.tokenizer.inspection import inspect
+    from placevalue.tokenizer.rewriting import decode
     from placevalue.tokenizer.tokenizer import marker_ids, number_tokenizer
 
 __version__ = "0.1.0"
@@ -42,9 +44,11 @@ _MODULES = {
     "numbers.config": ("NumberConfig",),
     "numbers.ignore": ("IGNORE_PRESETS",),
     "numbers.numerals": ("PATTERNS", "Numeral", "find_numerals"),
+    "numbers.rewrites": ("REWRITES", "Rewrite"),
     "numbers.aggregation": ("AGGREGATIONS", "per_number", "place_weights"),
     "numbers.neighbours": ("neighbourhood_f1",),
     "tokenizer.tokenizer": ("marker_ids", "number_tokenizer"),
+    "tokenizer.rewriting": ("decode",),
     "tokenizer.encoding": ("encode_pairs", "encode_questions", "encode_texts"),
     "tokenizer.inspection": ("inspect",),
     "tokenizer.collate": ("NumberCollator", "clean_targets"),

@@ -253,6 +253,8 @@ class Prediction:
     operation: str | None = None
     reachable: bool | None = None
     """Whether the correct answer fits into the tokens that the model was allowed; None if unknown."""
+    readable: bool | None = None
+    """Whether its rewritten numbers could be read back; None if the method rewrites none."""
 
 
 def write_predictions(predictions: Iterable[Prediction], path: str | os.PathLike[str]) -> str:

@@ -1,7 +1,8 @@
 """Seals: entries in saved folders that other loaders refuse, with an error that says what to call instead.
 
-A model whose [AGG] is computed by hooks has an ordinary config and ordinary weights. transformers and PEFT would open
-its folder without the hooks, and it would answer wrongly. Each seal is a value that their own checks refuse and quote.
+A model whose [AGG] is computed by hooks, or whose numbers are rewritten, has an ordinary config and ordinary weights.
+transformers and PEFT would open its folder without the one or the other, and it would answer wrongly. Each seal is a
+value that their own checks refuse and quote.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ _CALL = "load the folder with placevalue.from_pretrained(folder)"
 _FUSION = "placevalue"
 _TASK = " with placevalue"
 # Seals of every version are known by how they begin; the rest is advice.
-_MODEL_SEAL = f"{_FUSION}. Plain transformers would leave out how this model computes [AGG]: {_CALL}"
+_MODEL_SEAL = f"{_FUSION}. Plain transformers would leave out how this model reads and writes numbers: {_CALL}"
 _ADAPTER_SEAL = f"{_TASK}: plain PEFT would leave out what this adapter was trained with, so {_CALL}"
 
 

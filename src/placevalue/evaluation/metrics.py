@@ -69,19 +69,26 @@ class Answered:
     gold_value: Decimal | None
     values: dict[str, Decimal | None]  # what each extraction finds in the prediction
     reachable: bool | None  # whether the gold answer fits into the token limit; None if unknown
+    readable: bool | None = None  # whether rewritten numbers could be read back; None if none were rewritten
 
 
-def read_answer(gold: str, predicted: str, reachable: bool | None = None, max_answer: int | None = None) -> Answered:
-    """Read the numbers of a gold answer and a prediction.
+def read_answer(
+    gold: str,
+    predicted: str,
+    reachable: bool | None = None,
+    max_answer: int | None = None,
+    readable: bool | None = None,
+) -> Answered:
+    """Read the numbers of a gold answer and a prediction; one that is not `readable` counts as an empty text.
 
     If `reachable` is None, `answer_tokens` estimates whether the gold answer fits into the token limit `max_answer`.
     """
-    gold, predicted = gold.strip(), predicted.strip()
+    gold, predicted = gold.strip(), "" if readable is False else predicted.strip()
     if reachable is None and max_answer is not None:
         tokens = answer_tokens(gold)
         reachable = None if tokens is None else tokens <= max_answer
     values = {name: extract(predicted) for name, extract in EXTRACTIONS.items()}
-    return Answered(gold, predicted, whole_number(gold), values, reachable)
+    return Answered(gold, predicted, whole_number(gold), values, reachable, readable)
 
 
 def answer_tokens(answer: str) -> int | None:
@@ -168,6 +175,11 @@ def no_number(answered: Answered) -> float:
     return float(answered.values["paper"] is None)
 
 
+def unreadable(answered: Answered) -> float | None:
+    """1 if the prediction's rewritten numbers could not be read back; None if the method rewrites none."""
+    return None if answered.readable is None else float(not answered.readable)
+
+
 def _whole_digits(value: Decimal) -> int:
     return len(format(value.copy_abs(), "f").partition(".")[0])
 
@@ -224,6 +236,9 @@ METRICS: dict[str, Metric] = {
         magnitude_error, "lower", "Mean size of `log_error`: 1 is ten times too large or too small.", False
     ),
     "no_number": Metric(no_number, "lower", "The prediction contains no number."),
+    "unreadable": Metric(
+        unreadable, "lower", "The prediction's rewritten numbers cannot be read back, so it counts as empty."
+    ),
 }
 for _index, _ordinal in enumerate(_ORDINALS[:PLACES], 1):
     _description = f"The {_ordinal} significant digit from the left is right, over the gold numbers that have one."

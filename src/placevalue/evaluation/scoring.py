@@ -79,7 +79,7 @@ def evaluate(
 
     Args:
         path: A folder that `placevalue predict` wrote, or a JSONL file with `id`, `answer` and `prediction` on each
-            line, and optionally `set`, `operation` and `reachable`.
+            line, and optionally `set`, `operation`, `reachable` and `readable`.
         out: Where the record goes; by default `score.json` in the folder, and nowhere for a file without a record.
         draws: Number of bootstrap resamples.
         seed: Of the resamples.
@@ -152,7 +152,9 @@ def read_answers(rows: Iterable[Prediction], max_answer: int | None = None) -> A
                 of_operation.append(code)
                 sources.update((row.set, row.id.partition(":")[0]))
             keys.append(np.array([_unit_key(row).encode() for row in block]))
-            yield metric_values(read_answer(row.answer, row.prediction, row.reachable, max_answer) for row in block)
+            yield metric_values(
+                read_answer(row.answer, row.prediction, row.reachable, max_answer, row.readable) for row in block
+            )
 
     values = Packed(blocks())
     units = np.unique(np.concatenate(keys), return_inverse=True)[1].astype(np.int32)
@@ -217,7 +219,7 @@ def compare(first: Predicted, second: Predicted, draws: int = DRAWS, seed: int =
         raise DataError(f"{len(odd)} problems have different answers in the two files, such as {', '.join(odd[:3])}")
     rows = list(ours.values())
     mine, other = (
-        metric_values([read_answer(each.answer, each.prediction) for each in chosen], COMPARED)
+        metric_values([read_answer(each.answer, each.prediction, readable=each.readable) for each in chosen], COMPARED)
         for chosen in (rows, [theirs[row.id] for row in rows])
     )
     units, groups = problem_units(rows), group_rows([row.set for row in rows])

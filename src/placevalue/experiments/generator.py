@@ -132,7 +132,10 @@ class Answerer:
     """The ids that end an answer, `(stops,)`."""
 
     def answer(self, questions: Sequence[Sequence[int]]) -> list[str]:
-        """The answers to a batch of encoded questions, without special tokens, markers and surrounding spaces."""
+        """The answers to a batch of encoded questions as the model wrote them: numbers may still be rewritten.
+
+        They are without special tokens, markers and surrounding spaces.
+        """
         side, device = "right" if self.encoder_decoder else "left", self.stops.device
         rows = [torch.tensor(question) for question in questions]
         ids = pad_sequence(rows, True, float(self.settings.pad_token_id), side).to(device)  # (batch, length)

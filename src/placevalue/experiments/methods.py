@@ -42,7 +42,6 @@ class Method:
     def __post_init__(self) -> None:
         planned = {
             "markers": self.markers is False,
-            "rewrite": self.rewrite is not None,
             "vector": self.vector is not None,
         }
         if missing := [f"{name}={getattr(self, name)!r}" for name, wanted in planned.items() if wanted]:
@@ -77,4 +76,12 @@ METHODS: dict[str, Method] = {
         "digits, and the question's numbers read off hidden states", loss="magnitude-probe", mix="add"
     ),
     "agg-aux": Method("[AGG] and aux-soft together", token="agg", aggregation="weighted", loss="soft"),
+    "reversed": Method("digits, and answers with their units first", rewrite="reversed"),
+    "reversed-both": Method("digits, and units first in questions too", rewrite="reversed-both"),
+    "numerologic": Method("digits after their count", rewrite="numerologic"),
+    "commas": Method("digits with a comma before every third from the right", rewrite="commas"),
+    "10e": Method("each digit with its power of ten", rewrite="10e"),
+    "words": Method("numbers in English words", rewrite="words"),
+    "place-names": Method("each digit with the name of its place, units first", rewrite="place-names"),
+    "scientific": Method("all digits, and the power of ten of the first", rewrite="scientific"),
 }

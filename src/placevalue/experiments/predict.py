@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -44,6 +45,7 @@ from placevalue.experiments.callbacks import Progress
 from placevalue.experiments.generator import Answerer, Checkpoint, load_answerer, read_checkpoint
 from placevalue.experiments.recipe import GenerationConfig, Precision, TrainingConfig
 from placevalue.tokenizer.encoding import encode_and_cut, encode_answers
+from placevalue.tokenizer.rewriting import plain_text, rewrite_of, writable
 
 PARTIAL = "predictions.partial.jsonl"
 DEFAULT = GenerationConfig()
@@ -111,7 +113,7 @@ class Assignment:
     cut: list[bool]
     """Whether a question was longer than `max_question`."""
     reachable: list[bool]
-    """Whether an answer fits into `max_answer` tokens."""
+    """Whether an answer fits into `max_answer` tokens, and can be read back if it is rewritten."""
     leakage: Leakage
 
     @cached_property
@@ -193,7 +195,10 @@ def assign_problems(
         sets=sets,
         questions=questions,
         cut=cut,
-        reachable=[len(answer) <= longest_answer for answer in answers],
+        reachable=[
+            len(ids) <= longest_answer and writable(tokenizer, each.answer)
+            for ids, each in zip(answers, problems, strict=True)
+        ],
         leakage=leakage,
     )
 
@@ -227,11 +232,12 @@ def _answer_problems(
     answerer = load_answerer(assignment.checkpoint, assignment.generation, assignment.max_answer, device)
     loaded = time.monotonic()
     _answer_batches(assignment, answerer, partial, progress, check)
-    file_sha256 = write_predictions(_predictions(assignment, partial), out / PREDICTIONS)
+    unreadable = Counter[str]()
+    file_sha256 = write_predictions(_predictions(assignment, partial, unreadable), out / PREDICTIONS)
     record = PredictionRecord(
         **assignment.links,
         trained_on=assignment.checkpoint.trained_on,
-        counts=assignment.counts,
+        counts=assignment.counts | unreadable,
         durations={"load": loaded - began, "generate": partial.seconds},
         predictions_file=PREDICTIONS,
         predictions_sha256=file_sha256,
@@ -311,8 +317,16 @@ def _answer_batches(
         progress(done, total)
 
 
-def _predictions(assignment: Assignment, partial: Partial) -> Iterator[Prediction]:
-    """The rows in the order of the data. FERMAT's questions are left out, to keep them apart from their answers."""
+def _predictions(assignment: Assignment, partial: Partial, unreadable: Counter[str]) -> Iterator[Prediction]:
+    """The rows in the order of the data. FERMAT's questions are left out, to keep them apart from their answers.
+
+    If answers are rewritten, they are read back, and `unreadable` counts those that cannot be.
+    """
+    tokenizer = assignment.checkpoint.tokenizer
+    if rewrite_of(tokenizer):
+        unreadable.update(
+            dict.fromkeys(["unreadable_answers", *map("unreadable_answers:{}".format, assignment.sets)], 0)
+        )
     size = assignment.generation.batch_size
     places = np.argsort(np.fromiter(chain(*assignment.batches), int))  # of each problem among those in batches
     index = 0
@@ -320,8 +334,12 @@ def _predictions(assignment: Assignment, partial: Partial) -> Iterator[Predictio
         fermat = any(source.startswith("fermat") for source in data_sources(name))
         for each in problems:
             batch, row = divmod(places[index], size)
-            question, text = None if fermat else each.question, partial.texts[batch][row]
-            yield Prediction(each.id, each.answer, text, name, question, each.operation, assignment.reachable[index])
+            question = None if fermat else each.question
+            text, readable = plain_text(tokenizer, partial.texts[batch][row])
+            if readable is False:
+                unreadable.update(("unreadable_answers", f"unreadable_answers:{name}"))
+            reachable = assignment.reachable[index]
+            yield Prediction(each.id, each.answer, text, name, question, each.operation, reachable, readable)
             index += 1
 
 

@@ -55,9 +55,12 @@ def _model_faults(recipe: Recipe, trained: list[str], tested: list[str]) -> list
     if source.is_dir() and not weight_files(source):
         faults.append(f"the folder {recipe.model!r} has no weights: expected model.safetensors beside its config.json")
     methods = [METHODS[name] for name in recipe.methods]
-    for token, position in sorted({(each.token or "", each.position) for each in methods if each.digits}):
+    numbers = recipe.numbers
+    for token, position, rewrite in sorted(
+        {(each.token or "", each.position, each.rewrite or "") for each in methods if each.digits}
+    ):
         try:
-            number_tokenizer(base, token or None, position, recipe.numbers.pattern, recipe.numbers.ignore)
+            number_tokenizer(base, token or None, position, numbers.pattern, numbers.ignore, rewrite=rewrite or None)
         except PlacevalueError as error:
             faults.append(f"{recipe.model!r} with numbers as digits: {error}")
             break

@@ -178,7 +178,9 @@ def prepare(config: TrainConfig) -> Prepared:
             f"{config.model!r} is a {type(model).__name__}, which generates no text: give a model that does"
         )
     if method.digits:
-        tokenizer = number_tokenizer(tokenizer, method.token, method.position, numbers.pattern, numbers.ignore)
+        tokenizer = number_tokenizer(
+            tokenizer, method.token, method.position, numbers.pattern, numbers.ignore, rewrite=method.rewrite
+        )
         attach(model, tokenizer, method.aggregation, numbers.decimals, numbers.markers, numbers.negatives)
     if tokenizer.pad_token is None:
         logger.warning("the tokenizer of %s has no padding token: using its end token", config.model)

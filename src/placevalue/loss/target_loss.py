@@ -59,6 +59,11 @@ class TargetLoss:
             )
         config = recorded_config(self.model)
         assert config is not None  # every attached model has one
+        if not config.layout.keeps_values:
+            raise ConfigError(
+                f"the tokenizer has rewrite={config.layout.rewrite!r}, so the digits of an answer do not have their "
+                f"places and {type(self).__name__} would compare other numbers: train with cross-entropy alone"
+            )
         self.config, self.ids, self.decimals = config, config.ids, config.decimals
         self._checks = {True: TargetCheck(config), False: TargetCheck(config)}  # in training, and in evaluation
         self._last: Tensor | None = None  # sums of ce, tokens, aux and numbers in the last call

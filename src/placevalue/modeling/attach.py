@@ -149,9 +149,10 @@ def attach(
         _set_rows(base, config, state, _SPREAD[markers])
     base.register_forward_pre_hook(Guard(config), with_kwargs=True)
     base.register_state_dict_pre_hook(Seal(config))
-    if aggregation is not None:
+    if config.needs_us:
         for each in _configs(base):
             seal_config(each)
+    if aggregation is not None:
         fold = Fold(config, aggregation)
         for owner, name in readers(base):
             owner.register_forward_pre_hook(Keep(name, fold))

@@ -77,6 +77,11 @@ def _numbers(config: AttachedConfig | None) -> str:
     if layout.ignore:
         several = layout.ignore if isinstance(layout.ignore, tuple) else (layout.ignore,)
         lines.append(f"Left alone: {', '.join(f'`{each}`' for each in several)}.")
+    if layout.rewrite:
+        lines.append(
+            f"Numbers are rewritten as `{layout.rewrite}`, by placevalue alone: encode questions with "
+            "`pv.encode_questions` and decode answers with `pv.decode`."
+        )
     if config.aggregation:
         lines.append(
             f"[AGG] holds `{config.aggregation}`, with decimals as `{config.decimals}` and numbers below zero as "

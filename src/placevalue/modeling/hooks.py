@@ -188,7 +188,7 @@ def seal_adapters(owner: Any, model: Any, config: AttachedConfig) -> None:
     """Seal the adapters of an owner, if they would answer wrongly on a model that is not attached."""
     markers = {config.ids.open, config.ids.close, config.ids.agg, config.ids.pause}
     for adapter in getattr(owner, "peft_config", {}).values():
-        if config.aggregation is not None or not carries_rows(adapter, model, markers):
+        if config.needs_us or not carries_rows(adapter, model, markers):
             seal_adapter(adapter)
 
 

@@ -1,12 +1,13 @@
 """The settings of numbers: those a user chooses, and those an attached model keeps in its `config.json`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from placevalue.common.errors import ConfigError
 from placevalue.common.validation import build, find_faults
 from placevalue.numbers.ignore import Ignore, check_ignore
-from placevalue.numbers.numerals import DEFAULT_PATTERN, pattern_regex
+from placevalue.numbers.numerals import DEFAULT_PATTERN, pattern_regex, pattern_symbols
+from placevalue.numbers.rewrites import find_rewrite, keeps_values
 
 Token = Literal["agg", "pause"]
 Position = Literal["before", "after"]
@@ -34,6 +35,8 @@ class Layout:
     """What counts as a number: `extended`, another name in `PATTERNS`, or a regular expression."""
     ignore: Ignore | None = None
     """Text to leave alone, including its digits: a name in `IGNORE_PRESETS`, a regular expression, or several."""
+    rewrite: str | None = field(default=None, kw_only=True)
+    """How numerals are written in text before it is encoded, by a name in `REWRITES`; None leaves them as they are."""
 
     def __post_init__(self) -> None:
         if isinstance(self.ignore, list):  # from JSON
@@ -50,7 +53,31 @@ class Layout:
                     check(regex)
             except ConfigError as error:
                 faults.append(str(error))
-        return faults
+        return faults or self._rewrite_faults()
+
+    def _rewrite_faults(self) -> list[str]:
+        if self.rewrite is None:
+            return []
+        try:
+            rewrite = find_rewrite(self.rewrite)
+        except ConfigError as error:
+            return [str(error)]
+        if pattern_symbols(self.pattern).point != ".":
+            return [
+                f"rewrite={self.rewrite!r} with pattern={self.pattern!r}, whose numerals have a decimal comma: "
+                "rewrites write and read a decimal point. Choose another pattern"
+            ]
+        if self.token == "agg" and rewrite.where == "both" and not self.keeps_values:
+            return [
+                f"rewrite={self.rewrite!r} with token='agg': the digits of a rewritten number do not have their "
+                "places, so [AGG] would hold another number. Leave the token out, or rewrite answers alone"
+            ]
+        return []
+
+    @property
+    def keeps_values(self) -> bool:
+        """Whether digits in ids have the places that they have in the number: not if they are rewritten."""
+        return self.rewrite is None or keeps_values(self.rewrite, self.pattern)
 
 
 @dataclass(frozen=True)
@@ -119,6 +146,11 @@ class AttachedConfig:
     decimals: Decimals = "places"
     """See `NumberConfig`, also for the following."""
     negatives: Negatives = FORMER["negatives"]
+
+    @property
+    def needs_us(self) -> bool:
+        """Whether the model answers wrongly where placevalue is left out."""
+        return self.aggregation is not None or self.layout.rewrite is not None
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "AttachedConfig":

@@ -53,7 +53,7 @@ class Run:
     def answers(self) -> list[Answered]:
         """Every problem's gold and predicted answer, with their numbers."""
         limit = self.score.config.get("max_answer")
-        return [read_answer(row.answer, row.prediction, row.reachable, limit) for row in self.rows]
+        return [read_answer(row.answer, row.prediction, row.reachable, limit, row.readable) for row in self.rows]
 
     def values(self, metric: str) -> Values:
         """A metric of every problem, `(problems,)`; NaN if it is undefined. Computed once, so do not change it."""

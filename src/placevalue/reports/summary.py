@@ -61,6 +61,7 @@ class Row:
     seconds: float  # training time, the mean over seeds
     cells: tuple[Cell | None, ...]  # one for each column; None if there is no value
     unreachable: int  # answers longer than the token limit; they count as wrong
+    unreadable: tuple[int, int] = (0, 0)  # predictions of all seeds that could not be read back, and of how many
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,9 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
         runs = experiment.of(method)
         seconds = float(np.mean([run.train.durations["train"] for run in runs]))
         unreachable = max(sum(answer.reachable is False for answer in run.answers) for run in runs)
-        rows.append(Row(method, tuple(run.seed for run in runs), seconds, tuple(cells), unreachable))
+        readable = [answer.readable for run in runs for answer in run.answers]
+        unread = readable.count(False), len(readable)
+        rows.append(Row(method, tuple(run.seed for run in runs), seconds, tuple(cells), unreachable, unread))
     return Summary(
         *(experiment.name, experiment.model, metric, baseline, tuple(columns), tuple(rows), experiment.missing),
         copies=experiment.copies,
@@ -258,6 +261,8 @@ def _remarks(summary: Summary) -> Sequence[str]:
         methods = {count: [row.method for row in summary.rows if row.unreachable == count] for count in counts}
         parts = ", ".join(f"{count} for {listed(names)}" for count, names in methods.items())
         found.append(f"Answers longer than the token limit count as wrong: {parts}.")
+    if unread := [f"{no:,} of {of:,} for {row.method}" for row in summary.rows for no, of in [row.unreadable] if no]:
+        found.append(f"Predictions whose rewritten numbers cannot be read back count as wrong: {', '.join(unread)}.")
     if missing := len(summary.missing):
         found.append(f"{missing} run{' is' if missing == 1 else 's are'} missing.")
     return found

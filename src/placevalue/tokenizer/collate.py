@@ -10,6 +10,7 @@ from torch.utils.data import Sampler
 
 from placevalue.common.errors import ConfigError
 from placevalue.tokenizer.encoding import IGNORED, Example, is_two_part
+from placevalue.tokenizer.rewriting import rewrite_of
 from placevalue.tokenizer.tokenizer import MARKER_NAMES, check_added_tokens, marker_ids
 
 _SORTED = 50  # number of batches pooled before sorting by length
@@ -69,6 +70,7 @@ class NumberCollator:
                 "the tokenizer has no pad_token to pad with: set tokenizer.pad_token = tokenizer.eos_token"
             )
         check_added_tokens(tokenizer)
+        _refuse_rewrite(tokenizer)
         self.tokenizer = tokenizer
         self.collator = collator or PairCollator(tokenizer, model)
 
@@ -87,6 +89,7 @@ def clean_targets(tokenizer: Any, example: dict[str, Any]) -> dict[str, Any]:
     Example:
         >>> data = data.map(lambda example: clean_targets(tokenizer, example))  # doctest: +SKIP
     """
+    _refuse_rewrite(tokenizer)
     markers = marker_ids(tokenizer)
     unwritten = {markers["agg"], markers["pause"]}
     # Tensors and arrays, which data sets may return, neither compare nor join as lists do.
@@ -129,6 +132,16 @@ def _ids_and_labels(example: dict[str, Any], two_part: bool) -> tuple[list[int],
             "each token that it reads, -100 for those of the prompt"
         )
     return ids, list(labels)
+
+
+def _refuse_rewrite(tokenizer: Any) -> None:
+    """Refuse examples of other tools, which did not rewrite their numbers."""
+    if name := rewrite_of(tokenizer):
+        raise ConfigError(
+            f"the tokenizer has rewrite={name!r}, which only encode_pairs and encode_texts apply: other tools encode "
+            "numbers as they are, and answers would be read back wrongly. Make the examples with encode_pairs, which "
+            "need no cleaning, and pad them with DataCollatorForSeq2Seq"
+        )
 
 
 def _learn_whole_numbers(ids: list[int], labels: list[int], markers: dict[str, int], unwritten: set[int]) -> list[int]:

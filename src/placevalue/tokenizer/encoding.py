@@ -11,6 +11,8 @@ from transformers import PreTrainedTokenizerBase
 
 from placevalue.common.errors import ConfigError, TokenizerError
 from placevalue.common.hub import is_encoder_decoder
+from placevalue.numbers.rewrites import find_rewrite
+from placevalue.tokenizer.rewriting import Part, rewrite_of, rewritten
 from placevalue.tokenizer.tokenizer import SETTINGS, check_added_tokens, check_unchanged, marker_ids, number_layout
 
 logger = logging.getLogger(__name__)
@@ -109,7 +111,7 @@ def encode_and_cut(
     if not encoder_decoder:
         after = [i for i in after if i != tokenizer.eos_token_id] + _ids(tokenizer, [separator])[0]
     markers = {} if plain else marker_ids(tokenizer)
-    return _fit("questions", _ids(tokenizer, questions), max_question, (before, after), markers)
+    return _fit("questions", _ids(tokenizer, questions, "question"), max_question, (before, after), markers)
 
 
 def encode_answers(
@@ -124,7 +126,7 @@ def encode_answers(
         raise TokenizerError("the tokenizer has no eos_token, which must end every answer: set tokenizer.eos_token")
     # Only the target of an encoder-decoder may begin with special tokens.
     start = _around(tokenizer)[0] if encoder_decoder else []
-    return [[*start, *(i for i in ids if i not in unwritten), end] for ids in _ids(tokenizer, answers)]
+    return [[*start, *(i for i in ids if i not in unwritten), end] for ids in _ids(tokenizer, answers, "answer")]
 
 
 def encode_texts(
@@ -141,17 +143,23 @@ def encode_texts(
             "token='agg' with position='before' reveals a number's digits before the model must predict them: for a "
             "loss on the whole text, make the tokenizer with position='after', or use encode_pairs"
         )
-    fitted, _ = _fit("texts", _ids(tokenizer, texts), max_length, _around(tokenizer), markers)
+    if (name := rewrite_of(tokenizer)) and find_rewrite(name).where == "answer":
+        raise TokenizerError(
+            f"rewrite={name!r} is for answers alone, and a plain text has no answer: use encode_pairs, or a rewrite of "
+            "questions too"
+        )
+    fitted, _ = _fit("texts", _ids(tokenizer, texts, "answer"), max_length, _around(tokenizer), markers)
     silent = {markers["agg"], markers["pause"]}
     return [_example(ids, [IGNORED if i in silent else i for i in ids]) for ids in fitted]
 
 
-def _ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[Ids]:
-    """Texts as ids, without special tokens."""
+def _ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], part: Part | None = None) -> list[Ids]:
+    """Texts as ids, without special tokens; questions and answers are rewritten first."""
     texts = list(texts)
     wrong = next((text for text in texts if not isinstance(text, str)), None)
     if wrong is not None:
         raise ConfigError(f"{wrong!r} was given, expected a text: convert it with str() first")
+    texts = rewritten(tokenizer, texts, part) if part else texts
     return tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else []
 
 

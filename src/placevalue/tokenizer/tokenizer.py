@@ -19,6 +19,7 @@ from placevalue.numbers.aggregation import find_aggregation
 from placevalue.numbers.config import FORMER, HELD, Layout, NumberConfig, NumberIds, Position, Token
 from placevalue.numbers.ignore import Ignore
 from placevalue.numbers.numerals import find_numerals, pattern_symbols
+from placevalue.numbers.rewrites import read_text, rewrite_text
 from placevalue.numbers.spans import find_digits
 from placevalue.tokenizer.added_tokens import refuse_swallowing
 from placevalue.tokenizer.surgery import Signs, choose_signs, write_numbers
@@ -33,6 +34,8 @@ _PROBE = "In 1999, room12b had -3.50 of 1,000 (7%). Naïve ½ [F] ends in .5"
 # AutoTokenizer rebuilds the tokenizers of some model types from their vocabulary. For these types it leaves alone, and
 # ignores, what claims code of its own; with trust_remote_code=True it looks for a file of this name, and says so.
 CODE_MAP = {"AutoTokenizer": [None, "leave out trust_remote_code=True, since this tokenizer has no code.none"]}
+_NUMBERS = ("0", "7", "42", "305", "-16", "2.5", "0.75", "1234567")
+"""What a rewrite must carry through a tokenizer."""
 _KEPT = ("padding_side", "truncation_side", "model_max_length", "clean_up_tokenization_spaces", "chat_template",
          "model_input_names", "split_special_tokens", "name_or_path")  # fmt: skip
 
@@ -71,6 +74,7 @@ def number_tokenizer(
     ignore: Ignore | None = None,
     *,
     token: Token | None = None,
+    rewrite: str | None = None,
 ) -> PreTrainedTokenizerFast:
     """Copy a tokenizer so that it writes each number digit by digit between markers.
 
@@ -83,11 +87,13 @@ def number_tokenizer(
         pattern: What counts as a number.
         ignore: Text to leave alone.
         token: The extra token of each number.
+        rewrite: How numerals are written in text. Only `encode_pairs` and the other functions of placevalue rewrite
+            texts, and `decode` reads answers back: the tokenizer alone encodes a text as it is.
 
     Example:
         >>> tokenizer = number_tokenizer("google/flan-t5-base", token="agg")  # doctest: +SKIP
     """
-    config = _configured(config, token=token, position=position, pattern=pattern, ignore=ignore)
+    config = _configured(config, token=token, position=position, pattern=pattern, ignore=ignore, rewrite=rewrite)
     tokenizer = base if isinstance(base, PreTrainedTokenizerBase) else load_tokenizer(base)
     if not tokenizer.is_fast:
         raise TokenizerError(
@@ -110,6 +116,7 @@ def number_tokenizer(
     settings = {"layout": layout, "signs": asdict(signs), "attach": for_attach}
     result = NumberTokenizer(tokenizer_object=changed, **_kept(tokenizer), **{SETTINGS: settings})
     _verify(tokenizer, result)
+    _verify_rewrite(result, config)
     result.init_kwargs[SETTINGS] |= {"probe": _ids(result, _PROBE), "encoder_decoder": None}  # attach says which
     return result
 
@@ -276,4 +283,22 @@ def _verify(base: PreTrainedTokenizerBase, changed: PreTrainedTokenizerFast) -> 
             raise TokenizerError(
                 f"this {family} tokenizer does not give each digit its own id: {text!r} became "
                 f"{changed.convert_ids_to_tokens(ids)}. Choose another base"
+            )
+
+
+def _verify_rewrite(tokenizer: PreTrainedTokenizerBase, layout: Layout) -> None:
+    """Raise an error if rewritten numbers are not read back once they were encoded and decoded."""
+    if layout.rewrite is None:
+        return
+    for number in _NUMBERS:
+        text = rewrite_text(f"It is {number}.", layout.rewrite, layout.pattern)
+        ids = _ids(tokenizer, text)
+        decoded = str(tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        read = read_text(decoded, layout.rewrite)
+        if [each.text for each in find_numerals(read)] != [number]:
+            family = type(tokenizer.backend_tokenizer.model).__name__
+            raise TokenizerError(
+                f"this {family} tokenizer cannot carry rewrite={layout.rewrite!r}: {text!r} becomes "
+                f"{tokenizer.convert_ids_to_tokens(ids)}, which is read back as {read!r}. Choose another rewrite "
+                "or base"
             )
