@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from placevalue.common.errors import ConfigError
-from placevalue.common.files import file_hash
 from placevalue.common.validation import nearest, one_of
+from placevalue.data.columns import SUFFIXES, names_file
 from placevalue.data.copies import find_copies, pairs
 from placevalue.data.fermat import FERMAT_SETS, PAPER_SETS, read_fermat
 from placevalue.data.fermat_templates import HELD_OUT, PARTS, SOURCE, FermatConfig, Templates, generate_fermat
-from placevalue.data.files import READERS, made_from, read_bundled, read_problems
+from placevalue.data.files import content_hash, made_from, read_bundled, read_problems
 from placevalue.data.mawps import GROUPED, SPLITS, read_grouped, read_mawps
 from placevalue.data.numeracy import FINAL, LEVELS, count_numeracy, read_numeracy
 from placevalue.data.numeracy import PARTS as NUMERACY_PARTS
@@ -101,7 +101,7 @@ def load_problems(
 
 
 def load_data(spec: str | os.PathLike[str]) -> list[Problem]:
-    """Load problems by one string: `mawps:train`, `mawps-dedup:test`, `fermat:1000+`, or a `.jsonl` or `.csv` file.
+    """Load problems by one string: `mawps:train`, `mawps-dedup:test`, `fermat:1000+`, or a file of your own.
 
     The parts of `fermat-templates` and `fermat-held-out` are generated on first use, with the settings of
     `FermatConfig()`, and so are the parts of `numeracy`, of which `numeracy:test:add` is a single task.
@@ -132,7 +132,7 @@ def data_sources(spec: str | os.PathLike[str]) -> tuple[str, ...]:
     """
     if named := _named(spec):
         return (CORPORA[named[0]].source,)
-    return made_from(spec) or (f"file:{file_hash(spec)[:12]}",)
+    return made_from(spec) or (f"file:{content_hash(spec)[:12]}",)
 
 
 def data_size(spec: str | os.PathLike[str]) -> int:
@@ -195,12 +195,12 @@ def _named(spec: str | os.PathLike[str]) -> tuple[str, str] | None:
             f"{text!r} is no longer part of placevalue, it moved to tools/tiny_model of its repository: run `python -m "
             "tools.tiny_model prepare runs/tiny` there and give runs/tiny/train.jsonl or runs/tiny/dev.jsonl"
         )
-    if not text.endswith(tuple(READERS)):
+    if not names_file(text):
         known = "; ".join(f"{name}:{' '.join(corpus.parts)}" for name, corpus in CORPORA.items())
         near = nearest(text, [f"{name}:{part}" for name, corpus in CORPORA.items() for part in corpus.parts])
         raise ConfigError(
-            f"no data {text!r}: expected a file that ends in {' or '.join(READERS)}, or one of {known}"
-            + (f" (is {near} meant?)" if near else "")
+            f"no data {text!r}: expected a file that ends in {' or '.join(SUFFIXES)}, a "
+            f"folder that datasets saved, or one of {known}" + (f" (is {near} meant?)" if near else "")
         )
     return None
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_type_hints
 from placevalue.common.errors import ConfigError
 from placevalue.common.validation import build, describe, find_faults, one_of, plain, without_faults
 from placevalue.common.yaml_values import parse_yaml
+from placevalue.data.columns import check_columns, with_columns
 from placevalue.data.corpora import is_final
 from placevalue.experiments.methods import METHODS
 from placevalue.numbers.config import FORMER, Decimals, Markers, Negatives, NumberConfig
@@ -39,8 +40,16 @@ class DataConfig:
     """The problems to choose checkpoints and settings by."""
     test: tuple[str, ...] = ()
     """The problems to score on."""
+    columns: dict[str, str] = field(default_factory=dict)
+    """The columns of your own files, by what they hold: `{question: Problem, answer: Result}`."""
 
     def __post_init__(self) -> None:
+        check_columns(self.columns, "data.columns: ")
+        dev = None if self.dev is None else with_columns(self.dev, self.columns)
+        named = {"train": with_columns(self.train, self.columns), "dev": dev}
+        named |= {"test": tuple(with_columns(each, self.columns) for each in self.test)}
+        for name, value in named.items():
+            object.__setattr__(self, name, value)
         chosen_by = {"data.train": self.train, "data.dev": self.dev}
         for name, spec in chosen_by.items():
             if spec is not None and is_final(spec):
@@ -222,7 +231,7 @@ class TrainConfig:
     def to_dict(self) -> dict[str, Any]:
         """As plain values, without `data.test`, which has no part in training."""
         values = asdict(self)
-        del values["data"]["test"]
+        del values["data"]["test"], values["data"]["columns"]  # the names of files have them
         return values
 
 
