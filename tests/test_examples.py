@@ -32,6 +32,7 @@ def folder(tmp_path, monkeypatch):
 def test_every_example_is_tested():
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == {
         "quickstart.ipynb",
+        "my-chat-model.yaml",
         "csv_with_t5.py",
         "lora_decoder.py",
         "custom_aggregation.py",

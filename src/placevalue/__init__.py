@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from placevalue.tokenizer.collate import NumberCollator, clean_targets
     from placevalue.tokenizer.encoding import encode_pairs, encode_questions, encode_texts
     from placevalue.tokenizer.inspection import inspect
+    from placevalue.tokenizer.prompt import Prompt
     from placevalue.tokenizer.rewriting import decode
     from placevalue.tokenizer.tokenizer import marker_ids, number_tokenizer
 
@@ -51,6 +52,7 @@ _MODULES = {
     "tokenizer.rewriting": ("decode",),
     "tokenizer.encoding": ("encode_pairs", "encode_questions", "encode_texts"),
     "tokenizer.inspection": ("inspect",),
+    "tokenizer.prompt": ("Prompt",),
     "tokenizer.collate": ("NumberCollator", "clean_targets"),
     "modeling.peft_support": ("trainable_tokens",),
     "modeling.attach": ("RequireAttached", "attach", "check_attached", "detach", "is_attached"),

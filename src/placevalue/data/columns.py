@@ -38,7 +38,7 @@ class FileName:
         return any((self.path / name).is_file() for name in _FOLDERS)
 
     def __str__(self) -> str:
-        parts = self.columns | ({} if self.split is None else {"split": self.split})
+        parts = dict(self.columns) | ({} if self.split is None else {"split": self.split})
         return f"{self.path}?{'&'.join(f'{name}={_quoted(value)}' for name, value in parts.items())}".rstrip("?")
 
 

@@ -3,12 +3,14 @@
 import math
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback
 
 from placevalue.common.errors import DivergedError, TrainingError
+from placevalue.experiments.recipe import TrainingConfig
 
 Progress = Callable[[int, int], object]
 """Called with the number of steps or problems done, and of all."""
@@ -43,6 +45,12 @@ class Clock(TrainerCallback):
             control.should_log = True
         if self.progress is not None:
             self.progress(state.global_step, state.max_steps)
+
+
+def missing_trackers(training: TrainingConfig) -> list[str]:
+    """What must be installed for `training.report_to`."""
+    lacking = [name for name in training.report_to if name != "tensorboard" and find_spec(name) is None]
+    return [f"training.report_to={name} needs {name}: pip install {name}" for name in lacking]
 
 
 def tensorboard(folder: Path) -> list[TrainerCallback]:

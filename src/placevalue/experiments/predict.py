@@ -45,6 +45,7 @@ from placevalue.experiments.callbacks import Progress
 from placevalue.experiments.generator import Answerer, Checkpoint, load_answerer, read_checkpoint
 from placevalue.experiments.recipe import GenerationConfig, Precision, TrainingConfig
 from placevalue.tokenizer.encoding import encode_and_cut, encode_answers
+from placevalue.tokenizer.prompt import Prompt
 from placevalue.tokenizer.rewriting import plain_text, rewrite_of, writable
 
 PARTIAL = "predictions.partial.jsonl"
@@ -181,9 +182,10 @@ def assign_problems(
         if shared := {each.id for each in first} & {each.id for each in second}:
             raise DataError(f"the problem {min(shared)!r} is in both {one} and {other}: predict them into two folders")
     problems = [problem for each in sets.values() for problem in each]
+    prompt = Prompt(**found.run.get("prompt", {}))
     tokenizer, plain, kind = found.tokenizer, found.plain, found.encoder_decoder
     questions, cut = encode_and_cut(
-        tokenizer, [each.question for each in problems], kind, longest_question, plain=plain
+        tokenizer, [each.question for each in problems], kind, longest_question, plain=plain, prompt=prompt
     )
     answers = encode_answers(tokenizer, [each.answer for each in problems], kind, plain)
     longest_answer = max_answer or trained.get("max_answer") or max([LEAST_ROOM, *map(len, answers)])

@@ -10,6 +10,8 @@ from placevalue.common.records import TRAINED_ON
 from placevalue.data import data_sources, load_data
 from placevalue.data.corpora import expand_data
 from placevalue.data.leakage import check_leakage
+from placevalue.experiments.adapter import missing_peft
+from placevalue.experiments.callbacks import missing_trackers
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import Recipe, unknown_names
 from placevalue.experiments.run_folder import weight_files
@@ -22,7 +24,7 @@ NEEDED = ("accelerate", "rapidfuzz")
 def find_obstacles(recipe: Recipe, folder: Path) -> list[str]:
     """Find missing packages, data or weights, an unfit tokenizer, leakage, a read-only disk."""
     faults = [f"{name} is missing: pip install 'placevalue[all]'" for name in NEEDED if not find_spec(name)]
-    faults += unknown_names(recipe.training)
+    faults += unknown_names(recipe.training) + missing_peft(recipe.lora) + missing_trackers(recipe.training)
     if not recipe.data.test:
         faults.append("data.test names no problems: give at least one set to score on, such as mawps:test")
     tests = expand_data(recipe.data.test) if recipe.data.test else []

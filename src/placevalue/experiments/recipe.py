@@ -16,9 +16,11 @@ from placevalue.common.validation import build, describe, find_faults, one_of, p
 from placevalue.common.yaml_values import parse_yaml
 from placevalue.data.columns import check_columns, with_columns
 from placevalue.data.corpora import is_final
+from placevalue.experiments.adapter import LoraSettings, lora_faults
 from placevalue.experiments.methods import METHODS
 from placevalue.numbers.config import FORMER, Decimals, Markers, Negatives, NumberConfig
 from placevalue.numbers.ignore import Ignore
+from placevalue.tokenizer.prompt import Prompt
 
 CE_WEIGHT, LOSS_WEIGHT = "training.ce_weight", "training.loss_weight"
 PER_METHOD = ("ce_weight", "loss_weight")
@@ -46,7 +48,7 @@ class DataConfig:
     def __post_init__(self) -> None:
         check_columns(self.columns, "data.columns: ")
         dev = None if self.dev is None else with_columns(self.dev, self.columns)
-        named = {"train": with_columns(self.train, self.columns), "dev": dev}
+        named: dict[str, Any] = {"train": with_columns(self.train, self.columns), "dev": dev}
         named |= {"test": tuple(with_columns(each, self.columns) for each in self.test)}
         for name, value in named.items():
             object.__setattr__(self, name, value)
@@ -136,11 +138,18 @@ class TrainingConfig:
     gradient_checkpointing: bool = False
     """Save memory by computing activations twice."""
     tensorboard: bool = False
-    """Also write logs for TensorBoard."""
+    """The former name of `report_to: [tensorboard]`."""
+    report_to: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = ()
+    """Also log to TensorBoard, Weights & Biases (`wandb`) or MLflow, through Trainer's own integrations."""
 
     def __post_init__(self) -> None:
         if faults := _training_faults(vars(self)):
             raise ConfigError("; ".join(faults))
+
+    @property
+    def trackers(self) -> tuple[str, ...]:
+        """Where to log to besides the record."""
+        return tuple(dict.fromkeys([*(["tensorboard"] if self.tensorboard else []), *self.report_to]))
 
 
 def _training_faults(values: Mapping[str, Any]) -> list[str]:
@@ -221,10 +230,13 @@ class TrainConfig:
     seed: int = 42
     """The seed of the data's order, of dropout and of everything else that is random."""
     numbers: NumberSettings = field(default_factory=NumberSettings)
+    prompt: Prompt = field(default_factory=Prompt)
+    lora: LoraSettings = field(default_factory=LoraSettings)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
         faults = method_faults(self.method) + seed_faults("seed", self.seed)
+        faults += _lora_faults(self.lora.rank, self.training.engine)
         if faults := faults + _dev_faults(vars(self.training), self.data.dev):
             raise ConfigError("; ".join(faults))
 
@@ -252,6 +264,11 @@ def _dev_faults(training: Mapping[str, Any], dev: str | None) -> list[str]:
     return [f"training.{name}={training[name]} needs data.dev, which is not given" for name in needed]
 
 
+def _lora_faults(rank: int | None, engine: str) -> list[str]:
+    mixed = rank is not None and engine == "fast"
+    return ["training.engine=fast trains all weights: leave it out with lora.rank"] if mixed else []
+
+
 @dataclass(frozen=True)
 class Recipe:
     """One model and data set, and the methods and seeds to compare."""
@@ -268,6 +285,8 @@ class Recipe:
     loss_weights: dict[str, float] = field(default_factory=dict)
     """`training.loss_weight` of single methods; an override of `training.loss_weight` replaces them all."""
     numbers: NumberSettings = field(default_factory=NumberSettings)
+    prompt: Prompt = field(default_factory=Prompt)
+    lora: LoraSettings = field(default_factory=LoraSettings)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     generation: GenerationConfig = field(default_factory=GenerationConfig)
 
@@ -281,7 +300,7 @@ class Recipe:
         seed = self.seeds[0] if seed is None else seed
         own = {name: getattr(self, f"{name}s").get(method) for name in PER_METHOD}
         training = replace(self.training, **{name: value for name, value in own.items() if value is not None})
-        return TrainConfig(self.model, self.data, method, seed, self.numbers, training)
+        return TrainConfig(self.model, self.data, method, seed, self.numbers, self.prompt, self.lora, training)
 
 
 def _recipe_faults(values: Mapping[str, Any]) -> list[str]:
@@ -364,6 +383,8 @@ def _find_faults(values: dict[str, Any]) -> list[str]:
     )
     faults = find_faults(Recipe, values) + _recipe_faults(without_faults(Recipe, values))
     faults += _training_faults(training) + _generation_faults(generation)
+    lora = without_faults(LoraSettings, values.get("lora"))
+    faults += lora_faults(lora) + _lora_faults(lora.get("rank"), training.get("engine", "standard"))
     faults += _dev_faults(training, data.get("dev"))
     if faults:  # else whoever uses the recipe looks for these, since it takes a while
         named = {name: training[name] for name in ("optimizer", "schedule") if name in training}

@@ -14,14 +14,16 @@ from placevalue.common.ownership import may_rewrite, read_mark
 from placevalue.common.records import TrainRecord, is_record
 from placevalue.common.validation import find_differences
 from placevalue.data import data_checksum
+from placevalue.experiments.adapter import LoraSettings
 from placevalue.experiments.checksums import find_damage, find_torn, mark_unfinished, model_sums, read_sums
 from placevalue.experiments.methods import METHODS, Method
 from placevalue.experiments.recipe import NumberSettings, Recipe, TrainConfig, TrainingConfig
 from placevalue.numbers.config import FORMER
+from placevalue.tokenizer.prompt import Prompt
 
 SEEN = "checksums"  # the key of the checksums of data and model when the run began
 MODEL = "model"  # the key of the model's weights among these checksums
-BYSTANDERS = ("keep_checkpoints", "log_every", "tensorboard", "workers")
+BYSTANDERS = ("keep_checkpoints", "log_every", "tensorboard", "report_to", "workers")
 """Settings of training that do not affect the weights."""
 RECORD, CONFIG, CHECKPOINTS, ANSWERS = "train.json", "run.json", "checkpoints", "predictions"
 MODEL_FILES = (
@@ -32,6 +34,7 @@ MODEL_FILES = (
 """What Trainer writes beside the weights of a model; records of earlier versions do not name the files."""
 TENSORBOARD = "tensorboard"
 PROCESSES = "processes"
+ADAPTER = "adapter_model*"  # the weights of one, in place of a whole model's
 SCHEMA, RUN = "schema", "placevalue/run/1"
 """The key and value in a run's config that say that its checkpoints have checksums; earlier versions wrote none."""
 LOG = "train.log"  # of a run that a sweep started; it may be there before the run
@@ -47,7 +50,7 @@ def run_checksums(config: TrainConfig, checksum: Callable[[str], str] = data_che
 
 def weight_files(folder: Path) -> list[Path]:
     """The files with the weights of a model."""
-    return [file for kind in WEIGHTS for file in folder.glob(kind)]
+    return [file for kind in (*WEIGHTS, ADAPTER) for file in folder.glob(kind)]
 
 
 def is_run(folder: Path) -> bool:
@@ -133,6 +136,8 @@ def _relevant(run: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in run.items() if key not in (PROCESSES, SCHEMA)} | {
         "training": {key: value for key, value in training.items() if key not in left_out},
         "numbers": numbers,
+        "prompt": asdict(Prompt()) | run.get("prompt", {}),
+        "lora": asdict(LoraSettings()) | run.get("lora", {}),
         SEEN: dict(run.get(SEEN, {})),
     }
 

@@ -28,7 +28,8 @@ from placevalue.common.lock import locked
 from placevalue.common.ownership import check_folder, may_rewrite
 from placevalue.common.records import TRAINED_ON, TrainRecord, provenance, write_record
 from placevalue.data import Problem, data_sources, load_data
-from placevalue.experiments.callbacks import Clock, Progress, tensorboard
+from placevalue.experiments.adapter import add_lora, missing_peft
+from placevalue.experiments.callbacks import Clock, Progress, missing_trackers, tensorboard
 from placevalue.experiments.engine import speed_up
 from placevalue.experiments.methods import METHODS, Method
 from placevalue.experiments.plateau import CONSTANT, Plateau
@@ -104,7 +105,7 @@ def train(
     else:
         raise ConfigError(f"method={method!r}, seed={seed}: the config of a run has both; give a recipe instead")
     folder = Path(out) if out is not None else default_folder(recipe, f"{config.method}-{config.seed}")
-    if unknown := unknown_names(config.training):
+    if unknown := unknown_names(config.training) + missing_peft(config.lora) + missing_trackers(config.training):
         raise ConfigError("; ".join(unknown))
     checksums = run_checksums(config)
     check_folder(folder, is_run(folder), but=(LOG,))
@@ -185,14 +186,18 @@ def prepare(config: TrainConfig) -> Prepared:
     if tokenizer.pad_token is None:
         logger.warning("the tokenizer of %s has no padding token: using its end token", config.model)
         tokenizer.pad_token = tokenizer.eos_token
+    whole = sum(weight.numel() for weight in model.parameters())  # without those that a loss trains with it
     seen = dict.fromkeys([*getattr(model.config, TRAINED_ON, []), *data_sources(config.data.train)])
     setattr(model.config, TRAINED_ON, list(seen))
-    parameters = sum(weight.numel() for weight in model.parameters())  # without those that a loss trains with it
+    if config.lora.rank is not None:
+        model = add_lora(model, tokenizer, config.lora, config.model, method.digits)
     loss = make_loss(method, settings, model, tokenizer)
     examples, counts = _encode(problems, tokenizer, model, config)
     if loss is not None:
         _check_numbers(examples, loss, config.data.train)
-    counts["parameters"] = parameters
+    counts["parameters"] = whole
+    if config.lora.rank is not None:
+        counts["trained_parameters"] = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
     dev_examples = None if dev is None else _encode(dev, tokenizer, model, config)[0]
     return Prepared(model, tokenizer, examples, dev_examples, loss, counts)
 
@@ -223,7 +228,7 @@ def _encode(
     two_part, plain = bool(model.config.is_encoder_decoder), not METHODS[config.method].digits
     lengths = config.training.max_question, config.training.max_answer
     examples, cut_questions, cut_answers = encode_and_count(
-        tokenizer, questions, answers, two_part, *lengths, plain=plain
+        tokenizer, questions, answers, two_part, *lengths, plain=plain, prompt=config.prompt
     )
     answer_tokens = sum(label != IGNORED for each in examples for label in each["labels"])
     tokens = sum(len(each["input_ids"]) for each in examples)
@@ -262,7 +267,7 @@ def make_trainer(
         compute_loss_func=prepared.loss,
         compute_metrics=lambda found: {"accuracy": float(np.mean(found.predictions))},
         preprocess_logits_for_metrics=partial(_exact, bool(prepared.model.config.is_encoder_decoder)),
-        callbacks=tensorboard(folder / TENSORBOARD) if config.training.tensorboard else [],
+        callbacks=tensorboard(folder / TENSORBOARD) if TENSORBOARD in config.training.trackers else [],
     )
     if config.training.group_by_length:
         lengths = [len(each["input_ids"]) for each in prepared.train]
@@ -319,7 +324,8 @@ def _arguments(config: TrainConfig, folder: Path) -> "TrainingArguments":
         dataloader_num_workers=settings.workers,
         remove_unused_columns=False,
         dataloader_pin_memory=torch.cuda.is_available(),
-        report_to=[],
+        report_to=[name for name in settings.trackers if name != TENSORBOARD],
+        run_name=f"{folder.name}",
     )
 
 

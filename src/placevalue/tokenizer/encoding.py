@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from placevalue.common.errors import ConfigError, TokenizerError
 from placevalue.common.hub import is_encoder_decoder
 from placevalue.numbers.rewrites import find_rewrite
+from placevalue.tokenizer.prompt import SEPARATED, Prompt, chat_parts
 from placevalue.tokenizer.rewriting import Part, rewrite_of, rewritten
 from placevalue.tokenizer.tokenizer import SETTINGS, check_added_tokens, check_unchanged, marker_ids, number_layout
 
@@ -31,6 +32,7 @@ def encode_pairs(
     max_answer: int | None = None,
     separator: str = "\n",
     plain: bool = False,
+    prompt: Prompt = SEPARATED,
 ) -> list[Example]:
     """Encode examples for a Trainer: `input_ids`, `attention_mask` and `labels`, with the loss on the answer only.
 
@@ -44,12 +46,15 @@ def encode_pairs(
         max_answer: Cut answers to this many tokens.
         separator: The text between question and answer for decoder-only models.
         plain: Accept a tokenizer without number markers, for comparison.
+        prompt: `Prompt(chat=True)` puts each question into the tokenizer's chat template, without a separator.
 
     Example:
         >>> data = encode_pairs(tokenizer, ["2 + 2?"], ["4"])  # doctest: +SKIP
     """
     two_part = is_two_part(tokenizer, encoder_decoder)
-    return encode_and_count(tokenizer, questions, answers, two_part, max_question, max_answer, separator, plain)[0]
+    return encode_and_count(
+        tokenizer, questions, answers, two_part, max_question, max_answer, separator, plain, prompt
+    )[0]
 
 
 def encode_and_count(
@@ -61,6 +66,7 @@ def encode_and_count(
     max_answer: int | None,
     separator: str = "\n",
     plain: bool = False,
+    prompt: Prompt = SEPARATED,
 ) -> tuple[list[Example], int, int]:
     """`encode_pairs`, and how many questions and answers were cut."""
     if isinstance(questions, str) or isinstance(answers, str):
@@ -69,7 +75,7 @@ def encode_and_count(
         raise ConfigError(f"{len(questions)} questions and {len(answers)} answers: give one answer for each question")
     if not plain and number_layout(tokenizer).token == "agg" and "aggregation" not in tokenizer.init_kwargs[SETTINGS]:
         logger.warning("the tokenizer writes [AGG], but no model is attached to it yet: attach one before training")
-    prompts, cut = encode_and_cut(tokenizer, questions, encoder_decoder, max_question, separator, plain)
+    prompts, cut = encode_and_cut(tokenizer, questions, encoder_decoder, max_question, separator, plain, prompt)
     whole = encode_answers(tokenizer, answers, encoder_decoder, plain)
     targets, cut_targets = _fit("answers", whole, max_answer, ([], []), {})
     examples = []
@@ -89,10 +95,11 @@ def encode_questions(
     max_question: int | None = None,
     separator: str = "\n",
     plain: bool = False,
+    prompt: Prompt = SEPARATED,
 ) -> list[Example]:
     """Encode questions exactly as `encode_pairs` does, ready for `generate` after `tokenizer.pad`."""
     two_part = is_two_part(tokenizer, encoder_decoder)
-    prompts, _ = encode_and_cut(tokenizer, questions, two_part, max_question, separator, plain)
+    prompts, _ = encode_and_cut(tokenizer, questions, two_part, max_question, separator, plain, prompt)
     return [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in prompts]
 
 
@@ -103,12 +110,17 @@ def encode_and_cut(
     max_question: int | None,
     separator: str = "\n",
     plain: bool = False,
+    prompt: Prompt = SEPARATED,
 ) -> tuple[list[Ids], list[bool]]:
     """The ids of `encode_questions`, and which questions were cut."""
     if not plain:
         check_unchanged(tokenizer)
     before, after = _around(tokenizer)
-    if not encoder_decoder:
+    if prompt.chat and encoder_decoder:
+        raise ConfigError("prompt.chat is for decoder-only models, and this is an encoder-decoder: leave it out")
+    if prompt.chat:
+        before, after = _ids(tokenizer, chat_parts(tokenizer, prompt))
+    elif not encoder_decoder:
         after = [i for i in after if i != tokenizer.eos_token_id] + _ids(tokenizer, [separator])[0]
     markers = {} if plain else marker_ids(tokenizer)
     return _fit("questions", _ids(tokenizer, questions, "question"), max_question, (before, after), markers)
