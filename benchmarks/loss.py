@@ -44,6 +44,8 @@ ARMS: dict[str, dict[str, Any] | None] = {
     **{name: dict(loss=name) for name in NUMBER_LOSSES},
 }
 ONE_PASS = "one-pass cross-entropy"
+READING = {name for name, each in NUMBER_LOSSES.items() if each.watches}
+"""Losses on what a model reads, which cannot be measured without it."""
 
 
 def _model(kind: str, vocabulary: int) -> Any:
@@ -141,7 +143,7 @@ def _alone(device: str) -> dict[str, Callable[[Tensor, Tensor], Tensor]]:
         ONE_PASS: _with_outputs(TokenLoss(model)),
     }
     for arm, options in ARMS.items():
-        if options is not None:
+        if options is not None and arm not in READING:
             losses[arm] = _with_outputs(_loss(model, tokenizer, options))
     try:
         from ntloss import NTLoss

@@ -83,10 +83,15 @@ class DigitScores:
         ranks = self.ends - constant(torch.arange, self.mask.shape[1], self.mask.device) - 1
         return (ranks * self.mask).to(self.logits)
 
+    @cached_property
+    def last(self) -> Tensor:
+        """Whether there is the last digit of a run."""
+        return self.mask & (self.ranks == 0)
+
     def by_run(self, amounts: Tensor) -> Tensor:
-        """Amounts `(lines, width)` summed over each run of digits, at the position of its end: `(lines, width + 1)`."""
-        sums = amounts.new_zeros(len(amounts), amounts.shape[1] + 1)
-        return sums.scatter_add(1, self.ends, torch.where(self.mask, amounts, 0))
+        """Amounts summed over each run of digits, at its last digit: `(lines, width)`."""
+        index = (self.ends - 1).clamp(min=0)
+        return torch.zeros_like(amounts).scatter_add(1, index, torch.where(self.mask, amounts, 0))
 
     def mean(self, amounts: Tensor, counted: Tensor | None = None) -> Tensor:
         """The mean of what is counted, by default of all digits, over each target: `(targets,)`; 0 of none."""
@@ -139,13 +144,13 @@ def ntil(digits: DigitScores) -> Tensor:
     """The expected distance of digits, weighted by place, and how far the likeliest digits' number is from the gold."""
     distance = digits.mean(1.2**digits.ranks * (digits.probs * digits.off.abs()).sum(-1))
     soft = ((10 * digits.log_probs).softmax(-1) * digits.ten).sum(-1)
-    # The value is that of the likeliest digits, the gradient that of the soft ones.
-    likeliest = digits.log_probs.argmax(-1) + (soft - soft.detach())
     powers = 10**digits.ranks
-    guess, gold = digits.by_run(likeliest * powers), digits.by_run(digits.gold * powers)
-    more, less = torch.maximum(guess, gold) + 1, torch.minimum(guess, gold) + 1
-    apart = torch.where(guess == gold, 0, (guess - gold).abs() / more) + (more / less).log()
-    return distance + 0.2 * digits.mean(apart, digits.by_run(torch.ones_like(powers)) > 0)
+    # The value is that of the likeliest digits, the gradient that of the soft ones.
+    guess = digits.by_run((digits.log_probs.argmax(-1) + (soft - soft.detach())) * powers) + 1
+    gold = digits.by_run(digits.gold * powers) + 1
+    more = torch.maximum(guess, gold)
+    apart = (guess - gold).abs() / more + (more / torch.minimum(guess, gold)).log()
+    return distance + 0.2 * digits.mean(apart, digits.last)
 
 
 Function = Callable[[DigitScores], Tensor]
