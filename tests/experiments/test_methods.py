@@ -8,8 +8,8 @@ from placevalue.loss.number_losses import NUMBER_LOSSES
 
 
 def test_what_is_not_built_is_refused():
-    with pytest.raises(ConfigError, match="'mine' has rewrite='upside-down', which is not built yet"):
-        Method("mine", rewrite="upside-down")
+    with pytest.raises(ConfigError, match="'mine' has vector='upside-down', which is not built yet"):
+        Method("mine", vector="upside-down")
 
 
 @pytest.mark.parametrize("slots", [
