@@ -26,6 +26,7 @@ from benchmarks.results import Check, Outcome, measure
 from benchmarks.twins import small_t5, take_turns
 from placevalue import NUMBER_LOSSES, AggregationLoss, NumberLoss, attach, encode_pairs
 from placevalue.loss.cross_entropy import TokenLoss
+from placevalue.modeling.hooks import CHECKED_BATCHES
 
 SEED, THREADS, WARMUP = 0, 2, 3
 # A training loop prepares the next step while the GPU works on this one. So a run on a GPU has several steps, and the
@@ -168,12 +169,13 @@ def _losses(device: str) -> dict[str, list[float]]:
     logits = torch.randn(*labels.shape, settings["vocabulary"], generator=generator).to(device)
     seconds: dict[str, list[float]] = {}
     losses = _alone(device)
-    for turn in range(WARMUP + settings["pairs"]):
+    warmup = WARMUP + CHECKED_BATCHES  # in which targets are checked as well
+    for turn in range(warmup + settings["pairs"]):
         for name, loss in losses.items():
             given = logits.clone().requires_grad_()
             begin = _now(device)
             loss(given, labels).backward()
-            if turn >= WARMUP:
+            if turn >= warmup:
                 seconds.setdefault(name, []).append(_now(device) - begin)
     return seconds
 
