@@ -84,7 +84,7 @@ def test_every_method_trains_and_comes_back(home, tmp_path, name, method):
     card = ModelCard.load(tmp_path / "run" / "README.md")
     for said in (f"method {method}, seed {record.seed}, 6 steps on sums.csv", f"Base model: {name}.", source[5:]):
         assert said in card.text
-    sealed = METHODS[method].token == "agg" or METHODS[method].rewrite is not None
+    sealed = METHODS[method].token == "agg" or METHODS[method].rewrite is not None or METHODS[method].pauses > 0
     assert card.data.library_name == ("placevalue" if sealed else "transformers") and str(home) not in card.content
     for folder in (tmp_path / "run", tmp_path / "run" / "checkpoints" / "checkpoint-6"):
         with pytest.raises(ValueError, match="placevalue.from_pretrained") if sealed else contextlib.nullcontext():

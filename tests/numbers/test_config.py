@@ -21,7 +21,7 @@ def test_it_has_flat_fields_and_defaults():
     config = pv.NumberConfig()
     assert vars(config) == {
         "token": None, "position": "before", "pattern": "extended", "ignore": None, "aggregation": None,
-        "decimals": "places", "negatives": "opposite", "rewrite": None,
+        "decimals": "places", "negatives": "opposite", "rewrite": None, "pauses": 0,
     }  # fmt: skip
     with pytest.raises(AttributeError):
         config.token = "agg"
@@ -46,7 +46,7 @@ def test_settings_of_old_models_are_read_and_written_the_same():
     assert config == AttachedConfig(layout, ids, (5, 6, 7), "interpolated", "ignore", "ignore")
     written = json.loads(json.dumps(asdict(config)))
     assert AttachedConfig.from_dict(written) == config
-    written["ids"].pop("bracket"), written["layout"].pop("rewrite")
+    written["ids"].pop("bracket"), written["layout"].pop("rewrite"), written["layout"].pop("pauses")
     assert written == values | {"negatives": "ignore"}
 
 

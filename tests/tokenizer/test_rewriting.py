@@ -58,7 +58,7 @@ def test_plain_texts_are_rewritten_whole_or_refused():
     tokenizer = pv.number_tokenizer(base_tokenizer("bytes-gpt2"), rewrite="reversed-both")
     (example,) = pv.encode_texts(tokenizer, ["the cat had 120 apples"])
     assert texts(tokenizer, [example], "labels") == ["the cat had 021 apples"]
-    with pytest.raises(TokenizerError, match="a plain text has no answer"):
+    with pytest.raises(TokenizerError, match="rewrite=.reversed. is for questions with answers"):
         pv.encode_texts(pv.number_tokenizer(base_tokenizer("bytes-gpt2"), rewrite="reversed"), ["12"])
 
 
@@ -172,3 +172,32 @@ def test_a_prediction_that_cannot_be_read_is_wrong_whatever_it_looks_like():
     assert METRICS["accuracy_paper"].function(unread) == 0 and METRICS["unreadable"].function(unread) == 1
     assert METRICS["cer_written"].function(unread) == 1 and METRICS["no_number"].function(unread) == 1
     assert METRICS["unreadable"].function(read_answer("42", "42")) is None
+
+
+@pytest.mark.parametrize("family, two_part", [("unigram-t5", True), ("bytes-gpt2", False)])
+def test_pauses_follow_questions(family, two_part):
+    base = base_tokenizer(family)
+    plain, tokenizer = pv.number_tokenizer(base), pv.number_tokenizer(base, pauses=3)
+    before, after = (
+        pv.encode_pairs(each, QUESTIONS, ANSWERS, encoder_decoder=two_part)[0] for each in (plain, tokenizer)
+    )
+    answer = [label for label in before["labels"] if label != -100]
+    end = [base.eos_token_id] if two_part else answer
+    asked = before["input_ids"][: -len(end)]
+    assert after["input_ids"] == [*asked, *[pv.marker_ids(tokenizer)["pause"]] * 3, *end]
+    assert after["labels"] == (answer if two_part else [-100] * (len(asked) + 3) + answer)
+
+
+def test_pauses_are_for_questions_alone():
+    model, base = build("llama")
+    tokenizer = pv.number_tokenizer(base, pauses=3)
+    pv.attach(model, tokenizer)
+    batch = DataCollatorForSeq2Seq(tokenizer, model)(pv.encode_pairs(tokenizer, QUESTIONS, ANSWERS))
+    loss = pv.AggregationLoss(model, tokenizer)
+    loss(model.train()(**batch), batch["labels"]).backward()
+    with pytest.raises(TokenizerError, match="pauses=3 is for questions with answers"):
+        pv.encode_texts(tokenizer, ["12"])
+    with pytest.raises(ConfigError, match="pauses=3, which only encode_pairs"):
+        pv.NumberCollator(tokenizer, model)
+    with pytest.raises(ConfigError, match="pauses=-1: expected 0 or more"):
+        pv.NumberConfig(pauses=-1)

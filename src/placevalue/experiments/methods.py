@@ -22,6 +22,8 @@ class Method:
     """Whether each number stands between [F] and [/F]."""
     rewrite: str | None = None
     """How numerals are written in the text, by its name in `REWRITES`."""
+    pauses: int = 0
+    """How many [PAUSE] follow each question."""
     token: Token | None = None
     """The extra token of each number."""
     position: Position = "before"
@@ -63,6 +65,7 @@ METHODS: dict[str, Method] = {
     "interpolated": Method("[AGG] before the digits, interpolated", token="agg", aggregation="interpolated"),
     "pause": Method("[PAUSE], which carries no information, in place of [AGG]", token="pause"),
     "pause-after": Method("[PAUSE] after the digits", token="pause", position="after"),
+    "pause-10": Method("digits, and ten [PAUSE] after each question", pauses=10),
     "aux-hard": Method("digits, and the paper's auxiliary loss", loss="hard"),
     "aux-soft": Method("digits, and the differentiable auxiliary loss", loss="soft"),
     "aux-interpolated": Method("as aux-soft, comparing interpolated", loss="soft", loss_aggregation="interpolated"),

@@ -180,7 +180,13 @@ def prepare(config: TrainConfig) -> Prepared:
         )
     if method.digits:
         tokenizer = number_tokenizer(
-            tokenizer, method.token, method.position, numbers.pattern, numbers.ignore, rewrite=method.rewrite
+            tokenizer,
+            method.token,
+            method.position,
+            numbers.pattern,
+            numbers.ignore,
+            rewrite=method.rewrite,
+            pauses=method.pauses,
         )
         attach(model, tokenizer, method.aggregation, numbers.decimals, numbers.markers, numbers.negatives)
     if tokenizer.pad_token is None:

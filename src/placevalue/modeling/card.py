@@ -82,6 +82,8 @@ def _numbers(config: AttachedConfig | None) -> str:
             f"Numbers are rewritten as `{layout.rewrite}`, by placevalue alone: encode questions with "
             "`pv.encode_questions` and decode answers with `pv.decode`."
         )
+    if layout.pauses:
+        lines.append(f"{layout.pauses} [PAUSE] follow each question: encode questions with `pv.encode_questions`.")
     if config.aggregation:
         lines.append(
             f"[AGG] holds `{config.aggregation}`, with decimals as `{config.decimals}` and numbers below zero as "

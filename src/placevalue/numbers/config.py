@@ -37,6 +37,8 @@ class Layout:
     """Text to leave alone, including its digits: a name in `IGNORE_PRESETS`, a regular expression, or several."""
     rewrite: str | None = field(default=None, kw_only=True)
     """How numerals are written in text before it is encoded, by a name in `REWRITES`; None leaves them as they are."""
+    pauses: int = field(default=0, kw_only=True)
+    """How many [PAUSE] follow each question, to give the model time before it answers."""
 
     def __post_init__(self) -> None:
         if isinstance(self.ignore, list):  # from JSON
@@ -53,6 +55,8 @@ class Layout:
                     check(regex)
             except ConfigError as error:
                 faults.append(str(error))
+        if isinstance(self.pauses, int) and self.pauses < 0:
+            faults.append(f"pauses={self.pauses}: expected 0 or more")
         return faults or self._rewrite_faults()
 
     def _rewrite_faults(self) -> list[str]:
@@ -150,7 +154,7 @@ class AttachedConfig:
     @property
     def needs_us(self) -> bool:
         """Whether the model answers wrongly where placevalue is left out."""
-        return self.aggregation is not None or self.layout.rewrite is not None
+        return self.aggregation is not None or self.layout.rewrite is not None or self.layout.pauses > 0
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "AttachedConfig":

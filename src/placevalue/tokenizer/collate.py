@@ -10,8 +10,7 @@ from torch.utils.data import Sampler
 
 from placevalue.common.errors import ConfigError
 from placevalue.tokenizer.encoding import IGNORED, Example, is_two_part
-from placevalue.tokenizer.rewriting import rewrite_of
-from placevalue.tokenizer.tokenizer import MARKER_NAMES, check_added_tokens, marker_ids
+from placevalue.tokenizer.tokenizer import MARKER_NAMES, check_added_tokens, marker_ids, number_layout
 
 _SORTED = 50  # number of batches pooled before sorting by length
 
@@ -135,12 +134,14 @@ def _ids_and_labels(example: dict[str, Any], two_part: bool) -> tuple[list[int],
 
 
 def _refuse_rewrite(tokenizer: Any) -> None:
-    """Refuse examples of other tools, which did not rewrite their numbers."""
-    if name := rewrite_of(tokenizer):
+    """Refuse examples of other tools, which neither rewrite numbers nor put pauses after questions."""
+    layout = number_layout(tokenizer)
+    if layout.rewrite or layout.pauses:
+        setting = f"rewrite={layout.rewrite!r}" if layout.rewrite else f"pauses={layout.pauses}"
         raise ConfigError(
-            f"the tokenizer has rewrite={name!r}, which only encode_pairs and encode_texts apply: other tools encode "
-            "numbers as they are, and answers would be read back wrongly. Make the examples with encode_pairs, which "
-            "need no cleaning, and pad them with DataCollatorForSeq2Seq"
+            f"the tokenizer has {setting}, which only encode_pairs and encode_texts apply: other tools encode texts as "
+            "they are, and the model would learn something else than it is asked. Make the examples with encode_pairs, "
+            "which need no cleaning, and pad them with DataCollatorForSeq2Seq"
         )
 
 

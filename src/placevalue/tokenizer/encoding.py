@@ -123,6 +123,9 @@ def encode_and_cut(
     elif not encoder_decoder:
         after = [i for i in after if i != tokenizer.eos_token_id] + _ids(tokenizer, [separator])[0]
     markers = {} if plain else marker_ids(tokenizer)
+    if not plain:
+        pauses = [markers["pause"]] * number_layout(tokenizer).pauses
+        after = pauses + after if encoder_decoder else after + pauses
     return _fit("questions", _ids(tokenizer, questions, "question"), max_question, (before, after), markers)
 
 
@@ -155,10 +158,12 @@ def encode_texts(
             "token='agg' with position='before' reveals a number's digits before the model must predict them: for a "
             "loss on the whole text, make the tokenizer with position='after', or use encode_pairs"
         )
-    if (name := rewrite_of(tokenizer)) and find_rewrite(name).where == "answer":
+    name = rewrite_of(tokenizer)
+    if layout.pauses or (name and find_rewrite(name).where == "answer"):
+        setting = f"pauses={layout.pauses}" if layout.pauses else f"rewrite={name!r}"
         raise TokenizerError(
-            f"rewrite={name!r} is for answers alone, and a plain text has no answer: use encode_pairs, or a rewrite of "
-            "questions too"
+            f"{setting} is for questions with answers, which a plain text does not tell apart: use encode_pairs, or a "
+            "tokenizer without it"
         )
     fitted, _ = _fit("texts", _ids(tokenizer, texts, "answer"), max_length, _around(tokenizer), markers)
     silent = {markers["agg"], markers["pause"]}

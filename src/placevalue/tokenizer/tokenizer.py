@@ -75,6 +75,7 @@ def number_tokenizer(
     *,
     token: Token | None = None,
     rewrite: str | None = None,
+    pauses: int | None = None,
 ) -> PreTrainedTokenizerFast:
     """Copy a tokenizer so that it writes each number digit by digit between markers.
 
@@ -89,11 +90,14 @@ def number_tokenizer(
         token: The extra token of each number.
         rewrite: How numerals are written in text. Only `encode_pairs` and the other functions of placevalue rewrite
             texts, and `decode` reads answers back: the tokenizer alone encodes a text as it is.
+        pauses: How many [PAUSE] `encode_pairs` and `encode_questions` put after each question.
 
     Example:
         >>> tokenizer = number_tokenizer("google/flan-t5-base", token="agg")  # doctest: +SKIP
     """
-    config = _configured(config, token=token, position=position, pattern=pattern, ignore=ignore, rewrite=rewrite)
+    config = _configured(
+        config, token=token, position=position, pattern=pattern, ignore=ignore, rewrite=rewrite, pauses=pauses
+    )
     tokenizer = base if isinstance(base, PreTrainedTokenizerBase) else load_tokenizer(base)
     if not tokenizer.is_fast:
         raise TokenizerError(
