@@ -10,7 +10,7 @@ export TOKENIZERS_PARALLELISM ?= true
 PYTEST := $(RUN)/python -m pytest -n 2 --dist worksteal tests --ignore tests/pretrained
 RESULTS := $(dir $(wildcard results/*/recipe.yaml))
 
-.PHONY: help models demo test test-all test-oldest test-newest test-pretrained fuzz mutants faults lint check results bench clean
+.PHONY: help models demo test test-all test-oldest test-newest test-pretrained fuzz mutants faults lint check results docs release bench clean
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
 
@@ -55,10 +55,15 @@ lint: $(VENV)/.installed  ## Lint and types
 
 check: lint test  ## Lint, types, tests
 
-results: $(VENV)/.installed  ## Write the tables of all committed results into results/README.md and README.md
-	$(RUN)/placevalue report $(RESULTS) --format markdown --brief --metric accuracy_paper --into README.md
+results: $(VENV)/.installed  ## Write the tables of all committed results into results/README.md
 	$(RUN)/placevalue report $(RESULTS) --format markdown --metric accuracy_paper \
 		--metric accuracy_paper_reachable --metric cer_written --into results/README.md
+
+docs: $(VENV)/.installed  ## Build the documentation as a site, .cache/site/index.html
+	$(RUN)/python -m tools.site
+
+release: $(VENV)/.installed  ## Build wheel and sdist into dist, check them, and run the README's example from the wheel alone
+	$(RUN)/python -m tools.release
 
 faults: $(VENV)/.installed  ## Inject every fault and write the table of docs/reliability.md
 	$(RUN)/python -m tools.faults

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from placevalue.tokenizer.rewriting import decode
     from placevalue.tokenizer.tokenizer import marker_ids, number_tokenizer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _MODULES = {
     "common.errors": ("PlacevalueError",),

@@ -197,7 +197,13 @@ def prepare(config: TrainConfig) -> Prepared:
     setattr(model.config, TRAINED_ON, list(seen))
     if config.lora.rank is not None:
         model = add_lora(model, tokenizer, config.lora, config.model, method.digits)
+    adapted = sum(1 for _ in model.parameters())
     loss = make_loss(method, settings, model, tokenizer)
+    if config.lora.rank is not None and sum(1 for _ in model.parameters()) > adapted:
+        raise TrainingError(
+            f"the loss of {config.method} trains weights of its own, which an adapter's folder does not hold: leave "
+            "out lora.rank, or choose another method"
+        )
     examples, counts = _encode(problems, tokenizer, model, config)
     if loss is not None:
         _check_numbers(examples, loss, config.data.train)
