@@ -20,7 +20,7 @@ from placevalue.experiments.methods import METHODS
 from placevalue.reports import page as page_module
 from placevalue.reports import results
 from placevalue.reports.breakdowns import LONGEST, answer_length, break_down, loss_curves
-from placevalue.reports.charts import method_class
+from placevalue.reports.charts import further_colours, method_class
 from placevalue.reports.page import write_report
 from placevalue.reports.results import load_experiment, load_experiments
 
@@ -147,7 +147,9 @@ def test_charts_have_both_loss_parts_lengths_places_and_operations(page):
 
 def test_every_method_has_a_colour_of_its_own():
     colours = [method_class(name) for name in METHODS]
-    style = Path(page_module.__file__).with_name("template").joinpath("page.css").read_text()
+    style = Path(page_module.__file__).with_name("template").joinpath("page.css").read_text() + further_colours()
+    hues = dict(re.findall(r"--(m\d+): light-dark\((.*?\)?, .*?)\);", style))
+    assert len(set(hues.values())) == len(hues) >= len(METHODS)
     assert len(set(colours)) == len(METHODS) and all(
         f".{name} {{" in style and f"--{name}: " in style for name in colours
     )

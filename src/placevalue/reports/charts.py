@@ -17,11 +17,19 @@ POINTS_WIDTH, CURVES_WIDTH, HEIGHT = 400, 560, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 12, 46
 _CELL, _LINE, _LABEL = 42, 19, 66  # of a heat map: the size of its cells, and the width of the tasks' names
 _ORDER = list(METHODS)
+_CHOSEN = 11  # colours in page.css
 
 
 def method_class(method: str) -> str:
     """The CSS class of a method's colour, the same in every chart."""
-    return f"m{_ORDER.index(method) % 11 if method in _ORDER else 10}"
+    return f"m{_ORDER.index(method) if method in _ORDER else _CHOSEN - 1}"
+
+
+def further_colours() -> str:
+    """The style of the methods for which the page's has no colour: hues as far apart as may be, by the golden angle."""
+    hues = [(index, round(index * 137.508) % 360) for index in range(_CHOSEN, len(_ORDER))]
+    colours = "".join(f"--m{index}: light-dark(hsl({hue} 50% 40%), hsl({hue} 60% 70%)); " for index, hue in hues)
+    return f":root {{ {colours}}}\n" + "".join(f".m{index} {{ --hue: var(--m{index}); }}\n" for index, _ in hues)
 
 
 def point_chart(breakdown: Breakdown) -> "Markup":

@@ -17,7 +17,7 @@ from placevalue.evaluation.scoring import group_rows
 from placevalue.evaluation.trivial import ABOUT
 from placevalue.experiments.methods import METHODS
 from placevalue.reports.breakdowns import break_down, loss_curves, task_grids
-from placevalue.reports.charts import curve_chart, heat_map, method_class, point_chart
+from placevalue.reports.charts import curve_chart, further_colours, heat_map, method_class, point_chart
 from placevalue.reports.formatting import counted
 from placevalue.reports.results import Experiment, load_experiments
 from placevalue.reports.summary import Summary, headline, summarise
@@ -68,7 +68,7 @@ def make_page(experiments: Sequence[Experiment], baseline: str | None = None, me
     templates.filters["source_hash"] = _source_hash
     summaries = [[summarise(each, baseline, metric) for metric in metrics] for each in experiments]
     return templates.get_template("page.html.j2").render(
-        style=loader.get_source(templates, "page.css")[0],
+        style=loader.get_source(templates, "page.css")[0] + further_colours(),
         script=loader.get_source(templates, "page.js")[0],
         version=placevalue.__version__,
         legend=LEGEND,
