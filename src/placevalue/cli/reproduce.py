@@ -11,6 +11,7 @@ from placevalue.cli.recipe_flags import define_recipe, recipe_overrides
 from placevalue.common.ownership import replace_own
 from placevalue.experiments.recipe import default_folder, read_recipe, to_yaml
 from placevalue.experiments.runner import STAGES, Keep, Plan, Progress, prepare_experiment, reproduce
+from placevalue.reports.costs import cost_remark
 from placevalue.reports.page import MARK, REPORT, make_page
 from placevalue.reports.results import load_experiments
 from placevalue.reports.summary import summarise
@@ -47,13 +48,22 @@ def run(options: argparse.Namespace) -> None:
     load_experiments(options.beside)  # report their faults before training
     plan = prepare_experiment(recipe, folder)
     if options.dry_run:
-        for run in plan.runs:
-            console.print(f"---\n# {run.name}\n{to_yaml(run.config.to_dict())}")
+        planned = [*plan.trials, *plan.runs]
+        for run in planned:
+            waits = ", with values that its trials on dev will choose" if run.waits else ""
+            console.print(f"---\n# {run.name}{waits}\n{to_yaml(run.config.to_dict())}")
         rows = [
-            [run.name, *("to do" if each in run.todo else "done" for each in STAGES), run.stale] for run in plan.runs
+            [
+                run.name,
+                *("to do" if each in run.todo else "done" for each in STAGES),
+                run.stale or ("it waits for its trials" if run.waits else ""),
+            ]
+            for run in planned
         ]
-        title = f"{folder}: {len(plan.todo)} of {len(plan.runs)} runs to do"
-        console.print(FittedTable(title, ["run", *STAGES, "stale because"], [rows], left=5))
+        title = f"{folder}: {len(plan.todo)} of {len(planned)} runs to do"
+        title += f", of them {sum(run.trial for run in plan.todo)} trials on dev" if plan.trials else ""
+        parts = [part for part in (rows[: len(plan.trials)], rows[len(plan.trials) :]) if part]
+        console.print(FittedTable(title, ["run", *STAGES, "stale because"], parts, left=5))
         return
     if plan.todo:
         with progress_view(plan, console) as progress:
@@ -63,6 +73,7 @@ def run(options: argparse.Namespace) -> None:
     experiments = load_experiments([folder, *options.beside])
     for metric in SHOWN:
         console.print(terminal_table(make_table(summarise(experiments[0], metric=metric))))
+    console.print(cost_remark(experiments[0]))
     console.print(f"report: {replace_own(folder / REPORT, make_page(experiments), MARK)}")
 
 

@@ -1,8 +1,8 @@
 """reproduce(): train, predict and score every method and seed of a recipe; only what is missing or stale is done.
 
 An experiment is a folder with `recipe.yaml` and, for each run, `METHOD-SEED/` with `train.json`, the model and
-`predictions/`. Its records are compared with the recipe, so an experiment can be interrupted at any moment and
-continues with what is left.
+`predictions/`; the trials of a recipe's `tuning` come first, in `tuning/`. Its records are compared with the recipe, so
+an experiment can be interrupted at any moment and continues with what is left.
 """
 
 import gc
@@ -10,12 +10,12 @@ import logging
 import os
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from placevalue.common.errors import ConfigError, PlacevalueError, in_one_line
+from placevalue.common.errors import ConfigError, DivergedError, PlacevalueError, in_one_line
 from placevalue.common.files import read_object, write_whole
 from placevalue.common.lock import locked
 from placevalue.common.ownership import check_folder
@@ -61,12 +61,22 @@ from placevalue.experiments.run_folder import (
     run_checksums,
     weight_files,
 )
+from placevalue.experiments.tuning import (
+    DIVERGED,
+    Tuning,
+    answering_dev,
+    has_diverged,
+    mark_diverged,
+    tunings,
+    with_own,
+)
 
 logger = logging.getLogger(__name__)
 STALE, LOGS = "stale", "logs"
 STAGES = ("train", "generate", "evaluate")
-COMPARED_WITH = "untouched"
 HEADER = "# The resolved recipe of an experiment, written by placevalue reproduce."
+FORMER_KEYS = {"model", "data", "methods", "seeds", "ce_weights", "numbers", "training", "generation"}
+"""By these keys the recipe of an experiment is known that has no header, as version 0.1.0 wrote it."""
 Keep = Literal["everything", "model", "records"]
 Progress = Callable[[str, str, int, int], object]
 """Called with a run's name, its stage, and how much of the stage is done, of how much."""
@@ -82,6 +92,10 @@ class Run:
     """The stages that are missing or stale."""
     stale: str = ""
     """Why existing results do not count."""
+    trial: bool = False
+    """Whether it is a trial of the recipe's `tuning`, which answers dev and keeps no weights."""
+    waits: bool = False
+    """Whether its own values are not chosen yet, so that `config` has others."""
 
     @property
     def name(self) -> str:
@@ -94,31 +108,57 @@ class Plan:
     """All runs of an experiment."""
 
     recipe: Recipe
+    """With the values that its `tuning` has chosen so far."""
     folder: Path
     runs: tuple[Run, ...]
+    trials: tuple[Run, ...] = ()
+    """The runs of the recipe's `tuning`, which come first."""
 
     @property
     def todo(self) -> tuple[Run, ...]:
-        """The runs with stages left to do."""
-        return tuple(run for run in self.runs if run.todo)
+        """The trials and runs with stages left to do."""
+        return tuple(run for run in (*self.trials, *self.runs) if run.todo)
 
 
 def plan_experiment(recipe: Recipe, folder: str | os.PathLike[str]) -> Plan:
     """What an experiment would do; changes nothing.
 
-    `untouched`, the model with its own tokenizer, is always included. All methods of a seed come before the next seed,
-    so that an experiment that stops early still compares all methods.
+    The recipe's `baseline` is always included. All methods of a seed come before the next seed, so that an experiment
+    that stops early still compares all methods.
     """
     folder = Path(folder)
-    if COMPARED_WITH not in recipe.methods:
-        recipe = replace(recipe, methods=(COMPARED_WITH, *recipe.methods))
+    if recipe.baseline not in recipe.methods:
+        recipe = replace(recipe, methods=(recipe.baseline, *recipe.methods))
     checksum = cache(data_checksum)
+    trials: list[Run] = []
+    waiting = set()
+    for tuning in tunings(recipe, folder, checksum):
+        planned = plan_trials(tuning, checksum)
+        trials += planned
+        if any(run.todo for run in planned):
+            waiting.add(tuning.method)
+        elif best := (tuning.recorded() or tuning.result()).best:
+            recipe = with_own(recipe, tuning.method, best["values"])
     runs = [
-        plan_run(recipe, recipe.run(method, seed), folder / f"{method}-{seed}", checksum)
+        Run(recipe.run(method, seed), folder / f"{method}-{seed}", STAGES, waits=True)
+        if method in waiting
+        else plan_run(recipe, recipe.run(method, seed), folder / f"{method}-{seed}", checksum)
         for seed in recipe.seeds
         for method in recipe.methods
     ]
-    return Plan(recipe, folder, tuple(runs))
+    return Plan(recipe, folder, tuple(runs), tuple(trials))
+
+
+def plan_trials(tuning: Tuning, checksum: Callable[[str], str] = data_checksum) -> list[Run]:
+    """The runs of a method's trials; nothing is left of them if there is a record of their scores."""
+    recorded, recipe = tuning.recorded() is not None, answering_dev(tuning.recipe)
+    found = []
+    for values in tuning.trials:
+        for config, folder in tuning.runs(values):
+            done = recorded or has_diverged(folder, config, tuning.checksums)
+            run = Run(config, folder, ()) if done else plan_run(recipe, config, folder, checksum)
+            found.append(replace(run, trial=True))
+    return found
 
 
 def plan_run(recipe: Recipe, config: TrainConfig, folder: Path, checksum: Callable[[str], str] = data_checksum) -> Run:
@@ -202,17 +242,42 @@ def reproduce(
     plan = recipe
     check_folder(plan.folder, is_experiment(plan.folder))
     with locked(plan.folder):
-        write_whole(plan.folder / RECIPE, f"{HEADER}\n{to_yaml(asdict(plan.recipe))}")
-        work, progress = partial(_attempt, recipe=plan.recipe, keep=keep), progress or (lambda *_: None)
-        if jobs > 1:
-            failures = run_at_once(work, {run.name: run for run in plan.todo}, jobs, plan.folder / LOGS, progress)
-        else:
-            done = {run.name: work(run, progress=progress) for run in plan.todo}
-            failures = {name: why for name, why in done.items() if why is not None}
+        _write_recipe(plan)
+        trials = [run for run in plan.todo if run.trial]
+        failures = _do(trials, plan, jobs, keep, progress)
+        if plan.trials:
+            plan = plan_experiment(plan.recipe, plan.folder)
+            _write_choices(plan)
+            _write_recipe(plan)
+        runs = [run for run in plan.todo if not run.trial and not run.waits]
+        failures |= _do(runs, plan, jobs, keep, progress)
     if failures:
         lines = "; ".join(f"{name}: {why}" for name, why in failures.items())
-        raise PlacevalueError(f"{len(failures)} of {len(plan.todo)} runs failed, start again to retry them: {lines}")
+        waiting = [run.name for run in plan.runs if run.waits]
+        lines += f"; not begun without all trials: {', '.join(waiting)}" if waiting else ""
+        count = f"{len(failures)} of {len(trials) + len(runs)} runs failed"
+        raise PlacevalueError(f"{count}, start again to retry them: {lines}")
     return replace(plan, runs=tuple(replace(run, todo=(), stale="") for run in plan.runs))
+
+
+def _do(runs: list[Run], plan: Plan, jobs: int, keep: Keep, progress: Progress | None) -> dict[str, str]:
+    """Finish runs, several at once if wanted; returns why some failed, by name."""
+    work, progress = partial(_attempt, recipe=plan.recipe, keep=keep), progress or (lambda *_: None)
+    if jobs > 1 and runs:
+        return run_at_once(work, {run.name: run for run in runs}, jobs, plan.folder / LOGS, progress)
+    done = {run.name: work(run, progress=progress) for run in runs}
+    return {name: why for name, why in done.items() if why is not None}
+
+
+def _write_recipe(plan: Plan) -> None:
+    write_whole(plan.folder / RECIPE, f"{HEADER}\n{to_yaml(asdict(plan.recipe))}")
+
+
+def _write_choices(plan: Plan) -> None:
+    """Record which trial of each method was chosen, and why."""
+    for tuning in tunings(plan.recipe, plan.folder, cache(data_checksum)):
+        if not any(run.todo for run in plan.trials if run.config.method == tuning.method):
+            tuning.write()
 
 
 def is_experiment(folder: Path) -> bool:
@@ -223,13 +288,21 @@ def is_experiment(folder: Path) -> bool:
     if recipe.read_bytes().startswith(HEADER.encode()):
         return True
     values = parse_yaml(recipe.read_bytes(), recipe)
-    return isinstance(values, dict) and {each.name for each in fields(Recipe)} <= values.keys()
+    return isinstance(values, dict) and values.keys() >= FORMER_KEYS
 
 
 def _attempt(run: Run, recipe: Recipe, keep: Keep, progress: Progress) -> str | None:
     """Finish a run; returns why it failed, so that the others still run."""
+    if run.trial:
+        (run.folder / DIVERGED).unlink(missing_ok=True)
+        recipe, keep = answering_dev(recipe), "records"
     try:
         finish_run(run, recipe, keep, progress)
+    except DivergedError as error:
+        logger.error("%s failed: %s", run.name, error)
+        if not run.trial:
+            return in_one_line(error)
+        mark_diverged(run.folder, run.config, run_checksums(run.config), in_one_line(error))
     except Exception as error:  # models, drivers and disks fail in many ways
         logger.error("%s failed: %s", run.name, error if isinstance(error, PlacevalueError) else traceback.format_exc())
         return in_one_line(error)
