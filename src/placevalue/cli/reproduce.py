@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> None:
         parts = [part for part in (rows[: len(plan.trials)], rows[len(plan.trials) :]) if part]
         console.print(FittedTable(title, ["run", *STAGES, "stale because"], parts, left=5))
         return
-    if plan.todo:
+    if plan.todo or options.keep == "answers":
         with progress_view(plan, console) as progress:
             reproduce(plan, jobs=options.jobs, keep=options.keep, progress=progress)
     else:

@@ -32,6 +32,7 @@ from placevalue.common.validation import one_of
 from placevalue.common.yaml_values import parse_yaml
 from placevalue.data import data_checksum
 from placevalue.data.corpora import expand_data
+from placevalue.evaluation.answer_file import pack_answers
 from placevalue.evaluation.scoring import evaluate
 from placevalue.experiments.parallel import run_at_once
 from placevalue.experiments.predict import predict, read_links
@@ -77,7 +78,7 @@ STAGES = ("train", "generate", "evaluate")
 HEADER = "# The resolved recipe of an experiment, written by placevalue reproduce."
 FORMER_KEYS = {"model", "data", "methods", "seeds", "ce_weights", "numbers", "training", "generation"}
 """By these keys the recipe of an experiment is known that has no header, as version 0.1.0 wrote it."""
-Keep = Literal["everything", "model", "records"]
+Keep = Literal["everything", "model", "records", "answers"]
 Progress = Callable[[str, str, int, int], object]
 """Called with a run's name, its stage, and how much of the stage is done, of how much."""
 
@@ -226,8 +227,8 @@ def reproduce(
         recipe: A recipe, the path of its YAML file, or a plan from `prepare_experiment`, which has its own folder.
         out: The folder of the experiment. Default: `runs/RECIPE`, by the name of the recipe's file.
         jobs: Runs at once, each in its own process with a log in `logs/`; a single one runs in this process.
-        keep: What to keep of a finished run: `everything`, its `model` without checkpoints, or only its `records` and
-            predictions.
+        keep: What to keep of a finished run: `everything`, its `model` without checkpoints, only its `records` and
+            predictions, or of these only ids and `answers`, compressed, where the data has the rest.
         progress: Called with a run's name, its stage, and how much of the stage is done, of how much.
 
     Example:
@@ -249,6 +250,10 @@ def reproduce(
             plan = plan_experiment(plan.recipe, plan.folder)
             _write_choices(plan)
             _write_recipe(plan)
+        if keep == "answers":
+            for run in plan.runs:
+                if not run.todo:
+                    pack_answers(run.folder / ANSWERS)
         runs = [run for run in plan.todo if not run.trial and not run.waits]
         failures |= _do(runs, plan, jobs, keep, progress)
     if failures:
@@ -328,8 +333,10 @@ def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", progress: Progres
     if "evaluate" in run.todo:
         evaluate(answers)
         progress(run.name, "evaluate", 1, 1)
-    if keep == "records":
+    if keep in ("records", "answers"):
         remove_model(run.folder, read_record(run.folder / RECORD, TrainRecord))
+    if keep == "answers":
+        pack_answers(answers)
 
 
 def _set_aside(path: Path, experiment: Path) -> None:
