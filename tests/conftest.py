@@ -53,6 +53,16 @@ def base(family: str) -> PreTrainedTokenizerFast:
 
 
 @pytest.fixture(autouse=True)
+def _gradients() -> Iterator[None]:
+    """Fail where gradients are left off, instead of in the tests that follow."""
+    assert torch.is_grad_enabled()
+    yield
+    left_off = not torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    assert not left_off
+
+
+@pytest.fixture(autouse=True)
 def _no_deprecations() -> Iterator[None]:
     """Fail where transformers says that something will go, before it breaks users."""
     transformers.logging.set_verbosity_warning()  # a verb may have silenced it

@@ -242,7 +242,7 @@ class TrainConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, without `data.test`, which has no part in training."""
-        values = asdict(self)
+        values: dict[str, Any] = plain(asdict(self))
         del values["data"]["test"], values["data"]["columns"]  # the names of files have them
         return values
 

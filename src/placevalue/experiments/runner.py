@@ -11,7 +11,7 @@ import os
 import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -70,6 +70,8 @@ STALE = "stale"
 STAGES = ("train", "generate", "evaluate")
 COMPARED_WITH = "untouched"
 HEADER = "# The resolved recipe of an experiment, written by placevalue reproduce."
+FIRST_KEYS = {"model", "data", "methods", "seeds", "ce_weights", "numbers", "training", "generation"}
+"""The keys of every resolved recipe from before they had a header."""
 Keep = Literal["everything", "model", "records"]
 Progress = Callable[[str, str, int, int], object]
 """Called with a run's name, its stage, and how much of the stage is done, of how much."""
@@ -224,14 +226,14 @@ def reproduce(
 
 
 def is_experiment(folder: Path) -> bool:
-    """Whether a folder is one of reproduce(): its recipe says so or, as older ones do, has every key."""
+    """Whether a folder is one of reproduce(): its recipe says so or, as older ones do, has every key of its time."""
     recipe = folder / RECIPE
     if not recipe.is_file():
         return any(map(is_run, folder.glob("*/")))  # somebody may have removed the recipe
     if recipe.read_bytes().startswith(HEADER.encode()):
         return True
     values = parse_yaml(recipe.read_bytes(), recipe)
-    return isinstance(values, dict) and {each.name for each in fields(Recipe)} <= values.keys()
+    return isinstance(values, dict) and values.keys() >= FIRST_KEYS
 
 
 def _attempt(run: Run, recipe: Recipe, keep: Keep, progress: Progress) -> str | None:
