@@ -250,7 +250,7 @@ class TrainConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, without `data.test`, which has no part in training."""
-        values = asdict(self)
+        values: dict[str, Any] = plain(asdict(self))
         del values["data"]["test"], values["data"]["columns"]  # the names of files have them
         return values
 
@@ -341,6 +341,17 @@ def _recipe_faults(values: Mapping[str, Any]) -> list[str]:
     return faults
 
 
+def _number_faults(numbers: Mapping[str, Any]) -> list[str]:
+    """Patterns and texts to ignore that no tokenizer would take."""
+    faults = []
+    for name in numbers.keys() & {"pattern", "ignore"}:
+        try:
+            NumberConfig(**{name: numbers[name]})
+        except ConfigError as error:
+            faults.append(f"numbers.{name}: {error}")
+    return sorted(faults)
+
+
 RecipeOrPath = Recipe | str | os.PathLike[str]
 
 
@@ -374,7 +385,7 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = (), *, 
         values["numbers"] = FORMER | numbers
     if recorded and isinstance(methods := values.get("methods"), list) and methods:
         values.setdefault("baseline", FORMER_BASELINE if FORMER_BASELINE in methods else methods[0])
-    return make_recipe(values, str(path), faults)
+    return make_recipe(values, str(path), faults, recorded=recorded)
 
 
 def load_recipe(recipe: RecipeOrPath) -> Recipe:
@@ -389,15 +400,17 @@ def default_folder(recipe: object, *parts: str) -> Path:
     return Path("runs", Path(recipe).stem, *parts)
 
 
-def make_recipe(values: dict[str, Any], source: str = "the recipe", faults: Sequence[str] = ()) -> Recipe:
+def make_recipe(
+    values: dict[str, Any], source: str = "the recipe", faults: Sequence[str] = (), *, recorded: bool = False
+) -> Recipe:
     """A recipe from plain values; all faults are reported together, after those that are known already."""
-    if faults := [*faults, *_find_faults(values)]:
+    if faults := [*faults, *_find_faults(values, recorded)]:
         raise ConfigError(f"{source}: {'; '.join(faults)}")
     recipe: Recipe = build(Recipe, values)
     return recipe
 
 
-def _find_faults(values: dict[str, Any]) -> list[str]:
+def _find_faults(values: dict[str, Any], recorded: bool) -> list[str]:
     data, training, generation = (
         without_faults(kind, values.get(name))
         for name, kind in (("data", DataConfig), ("training", TrainingConfig), ("generation", GenerationConfig))
@@ -409,6 +422,8 @@ def _find_faults(values: dict[str, Any]) -> list[str]:
     faults += _dev_faults(training, data.get("dev"))
     tuning, own = without_faults(TuningSettings, values.get("tuning")), without_faults(Recipe, values)
     faults += tuning_faults(tuning, own.get("seeds", Recipe.seeds), data.get("dev"))
+    if not recorded:  # a record may name what only older versions take
+        faults += _number_faults(without_faults(NumberSettings, values.get("numbers")))
     if faults:  # else whoever uses the recipe looks for these, since it takes a while
         named = {name: training[name] for name in ("optimizer", "schedule") if name in training}
         faults += unknown_names(TrainingConfig(**named))
