@@ -41,7 +41,7 @@ def make_run(
     )
     train = TrainRecord(
         config=config.to_dict(), seed=config.seed, method=config.method, model=config.model,
-        data={config.data.train: checksum}, trained_on=(config.data.train.partition(":")[0],), steps=3, epochs=1.0,
+        data={config.data.train: checksum}, trained_on=(config.data.train,), steps=3, epochs=1.0,
         durations={"load": 1.0, "train": seconds}, counts=counts or {"problems": 8}, losses=tuple(losses), selected=None,
         provenance=PROVENANCE,
     )  # fmt: skip

@@ -28,6 +28,7 @@ from placevalue.reports.results import load_experiment
 from placevalue.reports.summary import summarise
 from zoo import build
 
+ROOT = Path(__file__).parents[2]
 SOURCE = str(Path(pv.__file__).parents[1])
 RECIPE = """
 model: {home}/model
@@ -120,6 +121,13 @@ def test_what_makes_no_sense_is_refused(home, changes, told):
     with pytest.raises(ConfigError) as error:
         make_recipe(values | changes)
     assert told in str(error.value)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "recipes").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_recipe_tunes_its_methods_alike(path):
+    recipe = read_recipe(path)
+    counts = {len(trial_values(recipe.tuning, method)) for method in (recipe.baseline, *recipe.methods)}
+    assert len(counts) == 1 and (not recipe.tuning.learning_rates or counts.pop() > 1)
 
 
 def test_trials_come_first_and_each_method_runs_with_its_own(finished, recipe):

@@ -16,7 +16,7 @@ LEAKS = {
 }
 """Why a model trained on anything of the first corpus may not be scored on the second."""
 OWN_TESTS = {"mawps": ("mawps:test", "mawps-dedup:test")}
-"""Records of version 0.1.0 name a corpus without its part: it counts as all of it but the test set of that time."""
+"""Records of version 0.1.0 name a corpus without its part: all of it counts, but for the test set of that time."""
 
 
 class Leakage(NamedTuple):
