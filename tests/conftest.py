@@ -3,7 +3,9 @@
 import logging
 import os
 import signal
+import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["RUST_BACKTRACE"] = "0"
@@ -29,7 +31,8 @@ class Deprecations(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
-        if "deprecat" in text.lower():
+        callers = [Path(frame.filename).parent.name for frame in traceback.extract_stack()]
+        if "deprecat" in text.lower() and "pipelines" not in callers:  # what 5.17's pipelines pass is not ours to mend
             self.texts.append(text)
 
 
