@@ -18,7 +18,7 @@ from placevalue.data.columns import check_columns, with_columns
 from placevalue.data.corpora import is_final
 from placevalue.experiments.adapter import LoraSettings, lora_faults
 from placevalue.experiments.methods import METHODS
-from placevalue.numbers.config import FORMER, Decimals, Markers, Negatives, NumberConfig
+from placevalue.numbers.config import FORMER, Decimals, Negatives, NewRows, NumberConfig
 from placevalue.numbers.ignore import Ignore
 from placevalue.tokenizer.prompt import Prompt
 
@@ -29,6 +29,8 @@ LARGEST = 2**31 - 1
 """The largest number that a setting can have; beyond it, libraries overflow."""
 SEEDS = 2**32
 """The number of seeds that numpy knows."""
+RENAMED = {"numbers.markers": "numbers.new_rows"}
+"""Keys of recipes and records by their former names."""
 Precision = Literal["float32", "bfloat16", "float16"]
 
 
@@ -73,8 +75,8 @@ class NumberSettings:
     """How digits after the point count."""
     negatives: Negatives = NumberConfig.negatives
     """Whether the [AGG] of -5 is the `opposite` of that of 5, or `ignore` makes them equal."""
-    markers: Markers = "drawn"
-    """How the markers' new rows start: `drawn` from the embeddings' distribution, or near their `mean`."""
+    new_rows: NewRows = "drawn"
+    """How the rows of new tokens start: `drawn` from the embeddings' distribution, or near their `mean`."""
 
 
 @dataclass(frozen=True)
@@ -342,18 +344,30 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = (), *, 
     values = parse_yaml(Path(path).read_bytes(), path)
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected keys and values, such as `model: google/flan-t5-base`")
+    values = with_new_names(values)
     faults = []
     for override in overrides:
         key, equals, text = override.partition("=")
         try:
             if not equals or not key:
                 raise ConfigError(f"{override!r}: expected key=value, such as training.learning_rate=1e-5")
-            set_value(values, key, parse_yaml(text, override))
+            set_value(values, RENAMED.get(key, key), parse_yaml(text, override))
         except ConfigError as error:
             faults.append(str(error))
     if recorded and isinstance(numbers := values.get("numbers", {}), dict):
         values["numbers"] = FORMER | numbers
     return make_recipe(values, str(path), faults)
+
+
+def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain values with keys that have been renamed under their new names; with both names they stay as they are."""
+    renamed = dict(values)
+    for path, new in RENAMED.items():
+        (part, former), name = path.split("."), new.rpartition(".")[2]
+        within = renamed.get(part)
+        if isinstance(within, Mapping) and former in within and name not in within:
+            renamed[part] = {name if key == former else key: value for key, value in within.items()}
+    return renamed
 
 
 def load_recipe(recipe: RecipeOrPath) -> Recipe:

@@ -32,7 +32,7 @@ from placevalue.common.validation import find_differences
 from placevalue.data import load_data
 from placevalue.evaluation.metrics import metric_values, read_answer
 from placevalue.evaluation.statistics import bootstrap
-from placevalue.experiments.recipe import Recipe, RecipeOrPath, TrainConfig, default_folder, load_recipe
+from placevalue.experiments.recipe import Recipe, RecipeOrPath, TrainConfig, default_folder, load_recipe, with_new_names
 from placevalue.experiments.run_folder import ANSWERS, LOG, is_run
 from placevalue.experiments.runner import finish_run, plan_run
 from placevalue.experiments.search_space import (
@@ -258,7 +258,7 @@ def open_study(storage: str, name: str, plan: SweepPlan) -> Any:
                 f"{storage} holds a study {name!r} that placevalue did not begin: choose another name (--study)"
             )
         study.set_user_attr(SETUP, plan.setup)
-    if changed := find_differences(study.user_attrs[SETUP], json.loads(json.dumps(plan.setup))):
+    if changed := find_differences(with_new_names(study.user_attrs[SETUP]), json.loads(json.dumps(plan.setup))):
         raise ConfigError(
             f"{storage} holds another sweep under the name {name!r}: {'; '.join(changed)}. Choose another folder, or "
             "another name (--study)"
