@@ -362,7 +362,7 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = (), *, 
         try:
             if not equals or not key:
                 raise ConfigError(f"{override!r}: expected key=value, such as training.learning_rate=1e-5")
-            set_value(values, RENAMED.get(key, key), parse_yaml(text, override))
+            set_value(values, key, parse_yaml(text, override))
         except ConfigError as error:
             faults.append(str(error))
     if recorded and isinstance(numbers := values.get("numbers", {}), dict):
@@ -397,6 +397,7 @@ def make_recipe(
     values: dict[str, Any], source: str = "the recipe", faults: Sequence[str] = (), *, recorded: bool = False
 ) -> Recipe:
     """A recipe from plain values; all faults are reported together, after those that are known already."""
+    values = with_new_names(values)
     if faults := [*faults, *_find_faults(values, recorded)]:
         raise ConfigError(f"{source}: {'; '.join(faults)}")
     recipe: Recipe = build(Recipe, values)
@@ -432,7 +433,7 @@ def set_value(values: dict[str, Any], path: str, value: Any) -> None:
     """Set a key of a recipe's plain values by its dotted path; `training.ce_weight` replaces all `ce_weights`."""
     if (name := path.removeprefix("training.")) in PER_METHOD and name != path:
         values.pop(f"{name}s", None)
-    *parents, last = path.split(".")
+    *parents, last = RENAMED.get(path, path).split(".")
     for parent in parents:
         values = values.setdefault(parent, {})
         if not isinstance(values, dict):
