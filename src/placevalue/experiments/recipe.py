@@ -25,7 +25,7 @@ from placevalue.experiments.comparison import (
     tuning_faults,
 )
 from placevalue.experiments.methods import METHODS
-from placevalue.numbers.config import FORMER, Decimals, Markers, Negatives, NumberConfig
+from placevalue.numbers.config import FORMER, Decimals, Negatives, NewRows, NumberConfig
 from placevalue.numbers.ignore import Ignore
 from placevalue.tokenizer.prompt import Prompt
 
@@ -37,6 +37,8 @@ SEEDS = 2**32
 """The number of seeds that numpy knows."""
 FORMER_BASELINE = "digits"
 """What reports compared with before recipes had a `baseline`: the absolute row of the paper's tables."""
+RENAMED = {"numbers.markers": "numbers.new_rows"}
+"""Keys of recipes and records by their former names."""
 Precision = Literal["float32", "bfloat16", "float16"]
 
 
@@ -81,8 +83,8 @@ class NumberSettings:
     """How digits after the point count."""
     negatives: Negatives = NumberConfig.negatives
     """Whether the [AGG] of -5 is the `opposite` of that of 5, or `ignore` makes them equal."""
-    markers: Markers = "drawn"
-    """How the markers' new rows start: `drawn` from the embeddings' distribution, or near their `mean`."""
+    new_rows: NewRows = "drawn"
+    """How the rows of new tokens start: `drawn` from the embeddings' distribution, or near their `mean`."""
 
 
 @dataclass(frozen=True)
@@ -372,6 +374,7 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = (), *, 
     values = parse_yaml(Path(path).read_bytes(), path)
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected keys and values, such as `model: google/flan-t5-base`")
+    values = with_new_names(values)
     faults = []
     for override in overrides:
         key, equals, text = override.partition("=")
@@ -386,6 +389,17 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = (), *, 
     if recorded and isinstance(methods := values.get("methods"), list) and methods:
         values.setdefault("baseline", FORMER_BASELINE if FORMER_BASELINE in methods else methods[0])
     return make_recipe(values, str(path), faults, recorded=recorded)
+
+
+def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain values with keys that have been renamed under their new names; with both names they stay as they are."""
+    renamed = dict(values)
+    for path, new in RENAMED.items():
+        (part, former), name = path.split("."), new.rpartition(".")[2]
+        within = renamed.get(part)
+        if isinstance(within, Mapping) and former in within and name not in within:
+            renamed[part] = {name if key == former else key: value for key, value in within.items()}
+    return renamed
 
 
 def load_recipe(recipe: RecipeOrPath) -> Recipe:
@@ -404,6 +418,7 @@ def make_recipe(
     values: dict[str, Any], source: str = "the recipe", faults: Sequence[str] = (), *, recorded: bool = False
 ) -> Recipe:
     """A recipe from plain values; all faults are reported together, after those that are known already."""
+    values = with_new_names(values)
     if faults := [*faults, *_find_faults(values, recorded)]:
         raise ConfigError(f"{source}: {'; '.join(faults)}")
     recipe: Recipe = build(Recipe, values)
@@ -420,10 +435,10 @@ def _find_faults(values: dict[str, Any], recorded: bool) -> list[str]:
     lora = without_faults(LoraSettings, values.get("lora"))
     faults += lora_faults(lora) + _lora_faults(lora.get("rank"), training.get("engine", "standard"))
     faults += _dev_faults(training, data.get("dev"))
-    tuning, own = without_faults(TuningSettings, values.get("tuning")), without_faults(Recipe, values)
-    faults += tuning_faults(tuning, own.get("seeds", Recipe.seeds), data.get("dev"))
     if not recorded:  # a record may name what only older versions take
         faults += _number_faults(without_faults(NumberSettings, values.get("numbers")))
+    tuning, own = without_faults(TuningSettings, values.get("tuning")), without_faults(Recipe, values)
+    faults += tuning_faults(tuning, own.get("seeds", Recipe.seeds), data.get("dev"))
     if faults:  # else whoever uses the recipe looks for these, since it takes a while
         named = {name: training[name] for name in ("optimizer", "schedule") if name in training}
         faults += unknown_names(TrainingConfig(**named))
@@ -441,7 +456,7 @@ def set_value(values: dict[str, Any], path: str, value: Any) -> None:
     """Set a key of a recipe's plain values by its dotted path; `training.ce_weight` replaces all `ce_weights`."""
     if (name := path.removeprefix("training.")) in PER_METHOD and name != path:
         values.pop(f"{name}s", None)
-    *parents, last = path.split(".")
+    *parents, last = RENAMED.get(path, path).split(".")
     for parent in parents:
         values = values.setdefault(parent, {})
         if not isinstance(values, dict):

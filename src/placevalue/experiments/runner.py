@@ -249,10 +249,10 @@ def reproduce(
     plan = recipe
     check_folder(plan.folder, is_experiment(plan.folder))
     with locked(plan.folder):
-        do = partial(_do, plan.folder, keep, cluster, jobs, progress or (lambda *_: None))
         _write_recipe(plan)
+        do = partial(_do, keep=keep, jobs=jobs, cluster=cluster, progress=progress or (lambda *_: None))
         trials = [run for run in plan.todo if run.trial]
-        failures = do(plan.recipe, trials)
+        failures = do(trials, plan)
         if plan.trials:
             plan = plan_experiment(plan.recipe, plan.folder)
             _write_choices(plan)
@@ -262,7 +262,7 @@ def reproduce(
                 if not run.todo:
                     pack_answers(run.folder / ANSWERS)
         runs = [run for run in plan.todo if not run.trial and not run.waits]
-        failures |= do(plan.recipe, runs)
+        failures |= do(runs, plan)
     if failures:
         lines = "; ".join(f"{name}: {why}" for name, why in failures.items())
         waiting = [run.name for run in plan.runs if run.waits]
@@ -273,20 +273,14 @@ def reproduce(
 
 
 def _do(
-    folder: Path,
-    keep: Keep,
-    cluster: Cluster | None,
-    jobs: int | None,
-    progress: Progress,
-    recipe: Recipe,
-    runs: list[Run],
+    runs: list[Run], plan: Plan, keep: Keep, jobs: int | None, cluster: Cluster | None, progress: Progress
 ) -> dict[str, str]:
     """Finish runs, several at once if wanted; returns why some failed, by name."""
-    work = partial(_attempt, recipe=recipe, keep=keep)
     if cluster is not None and runs:
-        return _on_cluster(folder, recipe, runs, keep, cluster, jobs, progress)
+        return _on_cluster(runs, plan, keep, cluster, jobs, progress)
+    work = partial(_attempt, recipe=plan.recipe, keep=keep)
     if jobs is not None and jobs > 1 and runs:
-        return run_at_once(work, {run.name: run for run in runs}, jobs, folder / LOGS, progress)
+        return run_at_once(work, {run.name: run for run in runs}, jobs, plan.folder / LOGS, progress)
     done = {run.name: work(run, progress=progress) for run in runs}
     return {name: why for name, why in done.items() if why is not None}
 
@@ -315,25 +309,25 @@ def is_experiment(folder: Path) -> bool:
 
 def _attempt(run: Run, recipe: Recipe, keep: Keep, progress: Progress) -> str | None:
     """Finish a run; returns why it failed, so that the others still run."""
-    return _reason(run, lambda: finish_run(run, *_kept(run, recipe, keep), progress))
+    return _reason(run.name, lambda: _finish_or_mark(run, recipe, keep, progress))
 
 
-def _kept(run: "Run | Errand", recipe: Recipe, keep: Keep) -> tuple[Recipe, Keep]:
-    """What a run answers, and what is kept of it: a trial answers dev and keeps its records."""
-    return (answering_dev(recipe), "records") if run.trial else (recipe, keep)
+def _finish_or_mark(run: Run, recipe: Recipe, keep: Keep, progress: Progress) -> None:
+    """Finish a run; a trial answers dev and keeps no weights, and one whose loss became NaN is marked."""
+    if not run.trial:
+        return finish_run(run, recipe, keep, progress)
+    (run.folder / DIVERGED).unlink(missing_ok=True)
+    try:
+        finish_run(run, answering_dev(recipe), "records", progress)
+    except DivergedError as error:
+        logger.error("%s failed: %s", run.name, error)
+        mark_diverged(run.folder, run.config, run_checksums(run.config), in_one_line(error))
+    return None
 
 
-def _reason(run: "Run | Errand", finish: Callable[[], object]) -> str | None:
-    name = run.folder.name
-    if run.trial:
-        (run.folder / DIVERGED).unlink(missing_ok=True)
+def _reason(name: str, finish: Callable[[], object]) -> str | None:
     try:
         finish()
-    except DivergedError as error:
-        logger.error("%s failed: %s", name, error)
-        if not run.trial:
-            return in_one_line(error)
-        mark_diverged(run.folder, run.config, run_checksums(run.config), in_one_line(error))
     except Exception as error:  # models, drivers and disks fail in many ways
         logger.error("%s failed: %s", name, error if isinstance(error, PlacevalueError) else traceback.format_exc())
         return in_one_line(error)
@@ -350,7 +344,7 @@ class Errand:
     seen: dict[str, str]
     """The checksums of its data and model here."""
     trial: bool = False
-    """As of a `Run`."""
+    """Whether it is a trial of the recipe's `tuning`."""
 
     def check(self) -> None:
         """Refuse a machine that has other data or another model."""
@@ -376,33 +370,30 @@ def lock_run(folder: Path) -> AbstractContextManager[Any]:
 
 
 def _on_cluster(
-    folder: Path, recipe: Recipe, runs: list[Run], keep: Keep, cluster: Cluster, jobs: int | None, progress: Progress
+    runs: list[Run], plan: Plan, keep: Keep, cluster: Cluster, jobs: int | None, progress: Progress
 ) -> dict[str, str]:
-    checksum = cache(data_checksum)
-    with Machines(partial(_attempt_errand, keep=keep), folder, cluster, jobs) as room:
+    checksum, onto_dev = cache(data_checksum), answering_dev(plan.recipe) if plan.trials else plan.recipe
+    with Machines(partial(_attempt_errand, keep=keep), plan.folder, cluster, jobs) as room:
+        errands = {}
         for run in runs:
             _make_way(run)
-        errands = {
-            run.name: replace(
-                make_errand(_kept(run, recipe, keep)[0], run.config, run.folder, checksum), trial=run.trial
-            )
-            for run in runs
-        }
+            recipe = onto_dev if run.trial else plan.recipe
+            errands[run.name] = replace(make_errand(recipe, run.config, run.folder, checksum), trial=run.trial)
         failures = run_all(errands, room, progress)
-    for name in errands.keys() - failures.keys() if keep != "everything" else ():
-        remove_checkpoints(errands[name].folder)  # of a run that began here and was done elsewhere
+    for run in runs if keep != "everything" else ():
+        if run.name not in failures:
+            remove_checkpoints(run.folder)  # of a run that began here and was done elsewhere
     return failures
 
 
 def _attempt_errand(errand: Errand, keep: Keep, progress: Progress) -> str | None:
-    keep = _kept(errand, errand.recipe, keep)[1]
-
     def finish() -> None:
         errand.check()
         with lock_run(errand.folder):
-            finish_run(plan_run(errand.recipe, errand.config, errand.folder), errand.recipe, keep, progress)
+            run = replace(plan_run(errand.recipe, errand.config, errand.folder), trial=errand.trial)
+            _finish_or_mark(run, errand.recipe, keep, progress)
 
-    return _reason(errand, finish)
+    return _reason(errand.folder.name, finish)
 
 
 def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", progress: Progress = lambda *_: None) -> None:

@@ -27,6 +27,7 @@ from placevalue.evaluation.metrics import METRICS, metric_values, read_answer
 from placevalue.experiments.comparison import CE_WEIGHT, LOSS_WEIGHT, RANKING, TuningSettings
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import (
+    RENAMED,
     Recipe,
     TrainConfig,
     field_help,
@@ -111,6 +112,7 @@ def _check(function: Callable[..., Any], given: object, faults: list[str]) -> An
 
 def _read(text: str) -> Search:
     path, _, given = text.partition("=")
+    path = RENAMED.get(path, path)
     known = dict(field_help(Recipe))
     if not given:
         raise ConfigError(f"{text!r}: expected a field and its values, such as {PAPER_SEARCH}")

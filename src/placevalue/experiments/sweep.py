@@ -22,7 +22,7 @@ from placevalue.common.records import SweepRecord, is_record, provenance, write_
 from placevalue.common.room import room_for
 from placevalue.common.validation import find_differences
 from placevalue.experiments.cluster import Cluster, Machines
-from placevalue.experiments.recipe import Recipe, RecipeOrPath, TrainConfig, default_folder, load_recipe
+from placevalue.experiments.recipe import Recipe, RecipeOrPath, TrainConfig, default_folder, load_recipe, with_new_names
 from placevalue.experiments.run_folder import LOG, is_run
 from placevalue.experiments.runner import Errand, finish_run, lock_run, make_errand, plan_run
 from placevalue.experiments.search_space import (
@@ -293,7 +293,7 @@ def open_study(storage: str, name: str, plan: SweepPlan) -> Any:
                 f"{storage} holds a study {name!r} that placevalue did not begin: choose another name (--study)"
             )
         study.set_user_attr(SETUP, plan.setup)
-    if changed := find_differences(study.user_attrs[SETUP], json.loads(json.dumps(plan.setup))):
+    if changed := find_differences(with_new_names(study.user_attrs[SETUP]), json.loads(json.dumps(plan.setup))):
         raise ConfigError(
             f"{storage} holds another sweep under the name {name!r}: {'; '.join(changed)}. Choose another folder, or "
             "another name (--study)"

@@ -188,8 +188,9 @@ def prepare(config: TrainConfig) -> Prepared:
             numbers.ignore,
             rewrite=method.rewrite,
             pauses=method.pauses,
+            markers=method.markers,
         )
-        attach(model, tokenizer, method.aggregation, numbers.decimals, numbers.markers, numbers.negatives)
+        attach(model, tokenizer, method.aggregation, numbers.decimals, numbers.new_rows, numbers.negatives)
     if tokenizer.pad_token is None:
         logger.warning("the tokenizer of %s has no padding token: using its end token", config.model)
         tokenizer.pad_token = tokenizer.eos_token
