@@ -57,9 +57,10 @@ lint: $(VENV)/.installed  ## Lint and types
 
 check: lint test  ## Lint, types, tests
 
-results: $(VENV)/.installed  ## Write the tables of all committed results into results/README.md
+results: $(VENV)/.installed  ## Write the tables of all committed results into results/README.md, and their rates for estimates
 	$(RUN)/placevalue report $(RESULTS) --format markdown --metric accuracy_paper \
 		--metric accuracy_paper_reachable --metric cer_written --into results/README.md
+	$(RUN)/python -m tools.rates
 
 docs: $(VENV)/.installed  ## Build the documentation as a site, .cache/site/index.html
 	$(RUN)/python -m tools.site
