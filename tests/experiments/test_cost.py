@@ -110,6 +110,8 @@ class TestByHand:
         assert found[0].basis.startswith("near") and "; in tf32, not float32" in found[1].basis
 
     def test_what_does_not_fit_is_not_taken(self, recipe):
+        adapted = replace(recipe, lora=replace(recipe.lora, rank=8))
+        assert "an adapter takes less" in estimate(adapted, load(), [RATE])[0].basis
         for other in ({"engine": "fast"}, {"two_part": False}, {"flops": 33}, {"flops": 31_000}):
             assert estimate(recipe, load(), [RATE | other]) == []
 

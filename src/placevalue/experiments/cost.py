@@ -155,6 +155,8 @@ def _from_rate(recipe: Recipe, load: Load, rate: dict[str, Any]) -> Estimate:
         )
     if rate["precision"] != recipe.training.precision:
         basis += f"; in {rate['precision']}, not {recipe.training.precision}"
+    if recipe.lora.rank is not None:
+        basis += "; an adapter takes less, since most weights need no gradient"
     answering = [0.0, 0.0]
     if "seconds_an_answer" in rate and load.answers:
         plain = load.answers * rate["seconds_an_answer"]
