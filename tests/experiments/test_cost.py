@@ -127,6 +127,8 @@ def test_only_what_is_left_counts(recipe):
     assert (most.samples, most.steps) == (96.0, 6.0)
     one, other = (measure_load(recipe, [each]).tokens for each in all_runs(recipe))
     assert other[0] > one[0] and other[1] > one[1], "digits take more tokens"
+    bare, marked = (measure_load(recipe, [(recipe.run(each), STAGES)]).tokens for each in ("bare", "digits"))
+    assert bare[0] == pytest.approx(marked[0] - 4), "two numbers without [F] and [/F]"
 
 
 def test_it_says_if_no_estimate_is_possible(recipe):
