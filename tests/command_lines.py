@@ -36,9 +36,10 @@ def make_home(home):
 def command_lines(home, out):
     """The command lines by verb, or by verb and action; `PLACEVALUE_CACHE` must be the home's `cache`."""
     (out / "space" / "model").mkdir(parents=True)
-    (out / "space" / "model" / "record.json").write_text(
-        json.dumps({**json.loads(RECORD.read_text()), "model": "model"})
-    )
+    kept = {
+        name: value for name, value in json.loads(RECORD.read_text()).items() if name in ("schema", "parts", "versions")
+    }
+    (out / "space" / "model" / "record.json").write_text(json.dumps(kept | {"model": "model"}))  # as in version 0.1.0
     answers = str(home / "experiment" / "digits-1" / "predictions")
     lines = {
         "inspect": ["12 and 5", "--model", f"{home}/model"],

@@ -98,6 +98,13 @@ def test_a_record_says_what_was_measured_by_what_and_is_not_edited(model, tmp_pa
         survey(model, path, print, ["sum"])
 
 
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*/record.json")), ids=lambda path: path.parent.name)
+def test_committed_records_have_hash_commit_and_weights(path):
+    found = read_space(path)
+    assert len(found["hash"]) == len(found["weights_sha256"]) == 64
+    assert found["provenance"]["git"]["dirty"] is False and len(found["provenance"]["git"]["commit"]) == 40
+
+
 def test_the_command_writes_records_figures_and_the_page(model, quick, tmp_path, capsys):
     assert main(["neighbours", "--model", model, "--out", str(tmp_path / "out")]) == 0
     folder = tmp_path / "out" / "model"
