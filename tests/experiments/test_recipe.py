@@ -118,6 +118,18 @@ def test_values_that_make_no_sense(path, override, message):
         read_recipe(path, [override])
 
 
+def test_numbers_that_no_tokenizer_takes_are_reported_with_the_rest(path, tmp_path):
+    wrong = ["numbers.pattern=papr", "numbers.ignore=[yers, '(a+)+b']", "training.epoch=3", "training.optimizer=adm"]
+    with pytest.raises(ConfigError) as error:
+        read_recipe(path, wrong)
+    for part in ("numbers.pattern: the pattern 'papr'", "is paper meant?", "numbers.ignore: ignore='yers'", "is years meant?",
+                 r"'(a+)+b' can match", "training.epoch is unknown", "training.optimizer='adm'"):  # fmt: skip
+        assert part in str(error.value)
+    record = tmp_path / "record.yaml"
+    record.write_text(to_yaml(asdict(read_recipe(path)) | {"numbers": {"pattern": r"(\d+)+"}}))
+    assert read_recipe(record, recorded=True).numbers.pattern == r"(\d+)+", "what older versions took is still read"
+
+
 def test_choosing_by_dev_needs_dev(path):
     with pytest.raises(ConfigError, match="needs data.dev"):
         read_recipe(path, ["training.select=dev-loss", "data.dev=null"])

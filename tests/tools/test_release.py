@@ -1,5 +1,6 @@
 """What `make release` refuses; the build itself takes a fresh environment, and minutes."""
 
+import subprocess
 import sys
 
 import pytest
@@ -28,5 +29,5 @@ def test_the_example_of_the_readme_is_code():
 
 
 def test_a_command_that_fails_stops_the_release(tmp_path):
-    with pytest.raises(release.subprocess.CalledProcessError):
+    with pytest.raises(subprocess.CalledProcessError):
         release.run(sys.executable, "-c", "raise SystemExit(3)", cwd=tmp_path)

@@ -242,7 +242,7 @@ class TrainConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, without `data.test`, which has no part in training."""
-        values = asdict(self)
+        values: dict[str, Any] = plain(asdict(self))
         del values["data"]["test"], values["data"]["columns"]  # the names of files have them
         return values
 
@@ -323,6 +323,17 @@ def _recipe_faults(values: Mapping[str, Any]) -> list[str]:
     return faults
 
 
+def _number_faults(numbers: Mapping[str, Any]) -> list[str]:
+    """Patterns and texts to ignore that no tokenizer would take."""
+    faults = []
+    for name in numbers.keys() & {"pattern", "ignore"}:
+        try:
+            NumberConfig(**{name: numbers[name]})
+        except ConfigError as error:
+            faults.append(f"numbers.{name}: {error}")
+    return sorted(faults)
+
+
 RecipeOrPath = Recipe | str | os.PathLike[str]
 
 
@@ -353,7 +364,7 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = (), *, 
             faults.append(str(error))
     if recorded and isinstance(numbers := values.get("numbers", {}), dict):
         values["numbers"] = FORMER | numbers
-    return make_recipe(values, str(path), faults)
+    return make_recipe(values, str(path), faults, recorded=recorded)
 
 
 def load_recipe(recipe: RecipeOrPath) -> Recipe:
@@ -368,15 +379,17 @@ def default_folder(recipe: object, *parts: str) -> Path:
     return Path("runs", Path(recipe).stem, *parts)
 
 
-def make_recipe(values: dict[str, Any], source: str = "the recipe", faults: Sequence[str] = ()) -> Recipe:
+def make_recipe(
+    values: dict[str, Any], source: str = "the recipe", faults: Sequence[str] = (), *, recorded: bool = False
+) -> Recipe:
     """A recipe from plain values; all faults are reported together, after those that are known already."""
-    if faults := [*faults, *_find_faults(values)]:
+    if faults := [*faults, *_find_faults(values, recorded)]:
         raise ConfigError(f"{source}: {'; '.join(faults)}")
     recipe: Recipe = build(Recipe, values)
     return recipe
 
 
-def _find_faults(values: dict[str, Any]) -> list[str]:
+def _find_faults(values: dict[str, Any], recorded: bool) -> list[str]:
     data, training, generation = (
         without_faults(kind, values.get(name))
         for name, kind in (("data", DataConfig), ("training", TrainingConfig), ("generation", GenerationConfig))
@@ -386,6 +399,8 @@ def _find_faults(values: dict[str, Any]) -> list[str]:
     lora = without_faults(LoraSettings, values.get("lora"))
     faults += lora_faults(lora) + _lora_faults(lora.get("rank"), training.get("engine", "standard"))
     faults += _dev_faults(training, data.get("dev"))
+    if not recorded:  # a record may name what only older versions take
+        faults += _number_faults(without_faults(NumberSettings, values.get("numbers")))
     if faults:  # else whoever uses the recipe looks for these, since it takes a while
         named = {name: training[name] for name in ("optimizer", "schedule") if name in training}
         faults += unknown_names(TrainingConfig(**named))
