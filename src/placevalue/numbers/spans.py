@@ -60,7 +60,7 @@ class Digits:
         # Each number's digits next to each other and followed by zeros; other tokens in the first column, unread.
         index = torch.add(self.mask.cumsum(1), self.numbers, alpha=_FRACTION_DIGITS) * self.mask
         width = index.shape[1] + (self.slots + 1) * _FRACTION_DIGITS
-        after = self.values.new_zeros((len(index), width), dtype=dtype).scatter_(1, index, self.values.to(dtype))
+        after = self.values.new_zeros((index.shape[0], width), dtype=dtype).scatter_(1, index, self.values.to(dtype))
         # Fractions of twice as many digits are the sum of those of the first and the second half.
         after, size = after[:, 1:] / 10, 1
         while size < _FRACTION_DIGITS:
@@ -118,8 +118,16 @@ def read_tokens(ids: Tensor, number_ids: NumberIds) -> Tokens:
     part, inner, opens = (kinds[..., KINDS.index(name)] for name in ("part", "inner", "open"))
     # The last token before this one that is not a part: if that is an open marker, this token belongs to its number.
     stops = (part == 0) * constant(torch.arange, ids.shape[1], ids.device)
-    start = torch.nn.functional.pad(stops.cummax(1).values, (1, 0))[:, :-1]
+    start = torch.nn.functional.pad(_running_max(stops), (1, 0))[:, :-1]
     return Tokens(found, kinds, start, opens.gather(1, start) * inner > 0)
+
+
+def _running_max(values: Tensor) -> Tensor:
+    """The largest value up to each position: `(rows, length)`."""
+    if not exporting():
+        return values.cummax(1).values
+    at = torch.arange(values.shape[1], device=values.device)  # ONNX has no cummax
+    return ((at <= at.unsqueeze(1)) * values.unsqueeze(1)).amax(-1)
 
 
 def find_digits(
@@ -187,6 +195,11 @@ def place_digits(
     return Digits(values, places, leading.clamp(min=1), slots, mantissa, start.shape[1], negative)
 
 
+def exporting() -> bool:
+    """Whether this call is recorded, to run again with other ids and lengths: nothing may depend on those of now."""
+    return torch.compiler.is_exporting() or torch.jit.is_tracing()
+
+
 _made: dict[tuple[Any, ...], Tensor] = {}
 
 
@@ -195,7 +208,7 @@ def constant(make: Callable[..., Tensor], what: Any, device: torch.device, dtype
 
     Copying it to an accelerator in every step would stall, and even a range is one more kernel to launch.
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or exporting():
         return make(what, device=device, dtype=dtype)
     key = make, what, device, dtype
     kept = _made.get(key)
