@@ -66,9 +66,17 @@ def test_a_loss_weight_of_single_methods(path):
 def test_new_recipes_read_numbers_as_people_write_them_and_records_as_they_were_read(path):
     assert (read_recipe(path).numbers.pattern, read_recipe(path).numbers.negatives) == ("extended", "opposite")
     record = read_recipe(path, recorded=True).numbers
-    assert (record.pattern, record.negatives, record.markers) == ("paper", "ignore", "mean")
+    assert (record.pattern, record.negatives, record.new_rows) == ("paper", "ignore", "mean")
     path.write_text(path.read_text() + "numbers: {pattern: european}\n")
     assert read_recipe(path, recorded=True).numbers.pattern == "european"
+
+
+def test_new_rows_by_their_former_name(path):
+    assert read_recipe(path, ["numbers.markers=mean"]).numbers.new_rows == "mean"
+    path.write_text(path.read_text() + "numbers: {markers: mean}\n")
+    assert read_recipe(path).numbers.new_rows == read_recipe(path, recorded=True).numbers.new_rows == "mean"
+    with pytest.raises(ConfigError, match="numbers.markers is unknown"):
+        read_recipe(path, ["numbers.new_rows=drawn"])
 
 
 def test_several_kinds_of_text_to_ignore(path):

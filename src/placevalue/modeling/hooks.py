@@ -15,7 +15,8 @@ from placevalue.common.seal import seal_adapter
 from placevalue.modeling.peft_support import carries_rows, refuse_adapter_faults
 from placevalue.numbers.aggregation import Aggregation, aggregate, find_aggregation
 from placevalue.numbers.config import AttachedConfig
-from placevalue.numbers.spans import constant, exporting, find_digits
+from placevalue.numbers.constants import constant, exporting
+from placevalue.numbers.spans import find_digits
 from placevalue.tokenizer.encoding import IGNORED
 
 CHECKED_BATCHES = 20
@@ -29,7 +30,7 @@ def _spare_rows(ids: Tensor) -> int:
     """How many rows of ids `(batch, length)` the ten digits take; 0 if a row is too short for a number."""
     if exporting():
         return 10  # whatever the length, since others follow
-    if ids.dim() != 2 or ids.shape[1] < 3:
+    if ids.dim() != 2 or ids.shape[1] < 2:
         return 0  # as in every step of cached generation
     return -(-10 // ids.shape[1])
 
@@ -112,7 +113,7 @@ class TargetCheck:
 
     def __init__(self, config: AttachedConfig) -> None:
         self.config = config
-        self.left, self.patience = CHECKED_BATCHES, LONGEST_WAIT
+        self.left, self.patience = CHECKED_BATCHES if config.layout.needs_rows else 0, LONGEST_WAIT
 
     def __call__(self, targets: Tensor | None, ids: Tensor | None = None) -> None:
         """Check targets `(batch, length)`; with the `ids` of a decoder-only model also which of them carry loss."""
@@ -129,7 +130,8 @@ class TargetCheck:
                 unwritten[:, :-1] |= (ids == known.agg)[:, :-1] & learnt[:, 1:]
             last = 2 if layout.token and layout.position == "after" else 1
             cut = (ids == known.close)[:, last:] & ~learnt[:, last:] & learnt[:, :-last]
-        found = torch.stack([unwritten.any(), cut.any(), (targets == known.open).any()]).tolist()
+        digits = constant(torch.tensor, (known.open,) if known.marked else known.digits, targets.device)
+        found = torch.stack([unwritten.any(), cut.any(), torch.isin(targets, digits).any()]).tolist()
         self.left -= any(found)
         if found[0]:
             raise AttachError(
@@ -191,7 +193,7 @@ def last_ids(model: Any) -> Tensor | None:
 
 def seal_adapters(owner: Any, model: Any, config: AttachedConfig) -> None:
     """Seal the adapters of an owner, if they would answer wrongly on a model that is not attached."""
-    markers = {config.ids.open, config.ids.close, config.ids.agg, config.ids.pause}
+    markers = {config.ids.open, config.ids.close, config.ids.agg, config.ids.pause} - {-1}
     for adapter in getattr(owner, "peft_config", {}).values():
         if config.needs_us or not carries_rows(adapter, model, markers):
             seal_adapter(adapter)

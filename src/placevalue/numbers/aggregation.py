@@ -12,7 +12,8 @@ from torch import Tensor
 
 from placevalue.common.errors import ConfigError
 from placevalue.common.validation import one_of
-from placevalue.numbers.spans import Digits, constant, exporting
+from placevalue.numbers.constants import constant, exporting
+from placevalue.numbers.spans import Digits
 
 Aggregation = Callable[[Digits, Tensor], Tensor]
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from placevalue.experiments.comparison import CE_WEIGHT, LOSS_WEIGHT
 from placevalue.experiments.methods import METHODS
-from placevalue.experiments.recipe import CE_WEIGHT, LOSS_WEIGHT, to_yaml
+from placevalue.experiments.recipe import to_yaml
 from placevalue.experiments.run_folder import RECIPE
 from placevalue.reports.formatting import duration
 from placevalue.reports.results import Experiment, Run
