@@ -27,9 +27,9 @@ class Reader(torch.nn.Module):
         return {} if not hasattr(self.model, "lm_head") else {"use_cache": False}
 
 
-def prepared(name, aggregation="weighted"):
+def prepared(name, aggregation="weighted", markers=True):
     model, base = build(name)
-    tokenizer = pv.number_tokenizer(base, token="agg")
+    tokenizer = pv.number_tokenizer(base, token="agg", markers=markers)
     pv.attach(model, tokenizer, aggregation=aggregation)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -51,8 +51,9 @@ def same(exported, reader, tokenizer, tolerance):
     return min(lengths) < 10 < max(lengths)  # ten digits fit into one row of the longer ones alone
 
 
-def test_a_trace_is_right_at_every_length():
-    reader, tokenizer = prepared("t5")
+@pytest.mark.parametrize("markers", [True, False])
+def test_a_trace_is_right_at_every_length(markers):
+    reader, tokenizer = prepared("t5", markers=markers)
     with torch.no_grad():
         traced = torch.jit.trace(reader, inputs(tokenizer, EXAMPLE))
     assert same(traced, reader, tokenizer, 1e-5)
@@ -78,9 +79,9 @@ def test_an_aggregation_that_an_export_would_fix_is_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["t5", "llama"])
-def test_torch_export_is_exact_at_every_length(name):
-    reader, tokenizer = prepared(name)
+@pytest.mark.parametrize("name, markers", [("t5", True), ("t5", False), ("llama", True)])
+def test_torch_export_is_exact_at_every_length(name, markers):
+    reader, tokenizer = prepared(name, markers=markers)
     with torch.no_grad():
         exported = torch.export.export(reader, inputs(tokenizer, EXAMPLE), dynamic_shapes=SHAPES)
     assert same(exported.module(), reader, tokenizer, 1e-6)
