@@ -94,7 +94,13 @@ def code_blocks():
     return blocks
 
 
-@pytest.mark.parametrize("name", code_blocks())
+def marked_blocks():
+    """The names of all blocks; those that export a model take long."""
+    slow = {name for name, block in code_blocks().items() if "torch.onnx.export" in block}
+    return [pytest.param(name, marks=pytest.mark.slow if name in slow else ()) for name in code_blocks()]
+
+
+@pytest.mark.parametrize("name", marked_blocks())
 def test_every_documented_block_runs(name, tmp_path, monkeypatch):
     """Each on its own, with small local models under the names that the documents use."""
     tables = placevalue.AGGREGATIONS, placevalue.METHODS

@@ -482,6 +482,10 @@ def test_a_checkpoint_without_every_process_is_not_gone_on_from(home, tmp_path, 
     assert names == {"set-aside-checkpoint-2-1", "set-aside-checkpoint-4-1"}
 
 
+def peak_of(folder):
+    return read_record(folder / "train.json", TrainRecord).provenance.get("peak_memory", {})
+
+
 def test_the_verb_resumes(home, tmp_path, capsys):
     (tmp_path / "r.yaml").write_text(
         f"model: {home / 't5-flan'}\ndata: {{train: {home / 'sums.csv'}}}\nmethods: [agg-aux]\n"
@@ -490,10 +494,12 @@ def test_the_verb_resumes(home, tmp_path, capsys):
     command = ["train", str(tmp_path / "r.yaml"), "--max-steps", "4", "--out", str(tmp_path / "run")]
     assert main(command) == 0
     before = weights(tmp_path / "run")
+    assert all(size > 1e6 for size in peak_of(tmp_path / "run").values())
     (tmp_path / "run" / "train.json").unlink()
     assert main(command) == 1 and "--resume" in capsys.readouterr().err
     assert main([*command, "--resume"]) == 0
     assert "4 steps" in capsys.readouterr().out
+    assert peak_of(tmp_path / "run") == {}, "nothing was left to train"
     assert all(torch.equal(value, before[key]) for key, value in weights(tmp_path / "run").items())
 
 

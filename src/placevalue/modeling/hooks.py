@@ -15,7 +15,8 @@ from placevalue.common.seal import seal_adapter
 from placevalue.modeling.peft_support import carries_rows, refuse_adapter_faults
 from placevalue.numbers.aggregation import Aggregation, aggregate, find_aggregation
 from placevalue.numbers.config import AttachedConfig
-from placevalue.numbers.spans import constant, find_digits
+from placevalue.numbers.constants import constant, exporting
+from placevalue.numbers.spans import find_digits
 from placevalue.tokenizer.encoding import IGNORED
 
 CHECKED_BATCHES = 20
@@ -27,6 +28,8 @@ _CURE = "Train with data_collator=placevalue.NumberCollator(tokenizer, model), o
 
 def _spare_rows(ids: Tensor) -> int:
     """How many rows of ids `(batch, length)` the ten digits take; 0 if a row is too short for a number."""
+    if exporting():
+        return 10  # whatever the length, since others follow
     if ids.dim() != 2 or ids.shape[1] < 2:
         return 0  # as in every step of cached generation
     return -(-10 // ids.shape[1])
@@ -50,7 +53,9 @@ class Extend:
         if not spare:
             return None
         digits = constant(torch.tensor, self.digits, ids.device).to(ids.dtype)
-        rows = nn.functional.pad(digits, (0, spare * ids.shape[1] - 10), value=self.digits[0]).view(spare, -1)
+        rows = digits.unsqueeze(1).expand(10, ids.shape[1])
+        if not exporting():
+            rows = nn.functional.pad(digits, (0, spare * ids.shape[1] - 10), value=self.digits[0]).view(spare, -1)
         longer = torch.cat([ids, rows])
         return ((longer, *args[1:]), kwargs) if args else (args, kwargs | {name: longer})
 
@@ -68,7 +73,8 @@ class Fold:
         spare = _spare_rows(ids)
         if not spare:
             return output
-        rows, ids, output = output[-spare:].flatten(0, 1)[:10], ids[:-spare], output[:-spare]
+        rows = output[-spare:, 0] if exporting() else output[-spare:].flatten(0, 1)[:10]
+        ids, output = ids[:-spare], output[:-spare]
         exact = rows if rows.dtype == torch.float64 else rows.float()
         with torch.autocast(output.device.type, enabled=False):
             digits = find_digits(ids, self.config.ids, self.config.decimals, True, self.config.negatives)
