@@ -154,7 +154,13 @@ def without_record(text, page):
     return [each for each in signed if each not in changes()] + [each for each in alone if each not in known]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+SLOW = "choosing.md"  # which needs the summaries of all committed results
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] if page.name == SLOW else [], id=name_of(page)) for page in PAGES],
+)
 def test_every_figure_has_a_record(page):
     missing = without_record(page.read_text(), page)
     assert not missing, f"give them a record in MEASURED, or say in DEFINED that they are none: {missing}"
@@ -162,9 +168,9 @@ def test_every_figure_has_a_record(page):
 
 @pytest.mark.parametrize(
     ("name", "text", "found"),
-    [("choosing.md", "It is 3.9 points [+1.8, +5.9] better.", []),
-     ("choosing.md", "It is 3.9 points [+1.8, +6.0] better.", [("+3.9", "+1.8", "+6.0")]),
-     ("choosing.md", "It reaches 61.7% on dev.", ["61.7%"]),
+    [pytest.param(SLOW, "It is 3.9 points [+1.8, +5.9] better.", [], marks=pytest.mark.slow),
+     pytest.param(SLOW, "It is 3.9 points [+1.8, +6.0] better.", [("+3.9", "+1.8", "+6.0")], marks=pytest.mark.slow),
+     pytest.param(SLOW, "It reaches 61.7% on dev.", ["61.7%"], marks=pytest.mark.slow),
      ("loss.md", "A run before gave 0.959.", ["0.959"]),
      ("serving.md", "It takes 12.7 ms and `12.8` is code.", ["12.7"]),
      ("numbers.md", "It takes 57% longer.", ["57%"])],

@@ -249,7 +249,7 @@ def test_a_dry_run_shows_the_trials(home, copied, capsys):
     (copied / "tuning" / "untouched.json").unlink()
     assert main(["reproduce", str(home / "tuned.yaml"), "--out", str(copied), "--dry-run"]) == 0
     printed = capsys.readouterr().out
-    assert "2 of 6 runs to do, of them 1 trials on dev" in " ".join(printed.split())
+    assert "2 of 6 runs to do, of them 1 trial on dev" in " ".join(printed.split())
     assert f"# {TRIALS[1]}" in printed and "# untouched-1, with values that its trials on dev will choose" in printed
     assert not (copied / "tuning" / TRIALS[1]).exists()
 

@@ -13,7 +13,9 @@ from placevalue.common.errors import ConfigError
 from placevalue.common.ownership import replace_own
 from placevalue.experiments.recipe import Recipe, default_folder, read_recipe, to_yaml
 from placevalue.experiments.runner import STAGES, Keep, Plan, Progress, prepare_experiment, reproduce
+from placevalue.experiments.tuning import trials_of
 from placevalue.reports.costs import cost_remark
+from placevalue.reports.formatting import counted
 from placevalue.reports.page import MARK, REPORT, make_page
 from placevalue.reports.results import load_experiments
 from placevalue.reports.summary import summarise
@@ -78,8 +80,9 @@ def dry_run(recipe: Recipe, folder: Path, console: "Console") -> None:
         plan = prepare_experiment(recipe, folder)
     except ConfigError:
         methods = dict.fromkeys([recipe.baseline, *recipe.methods])
-        runs = [(recipe.run(method, seed), STAGES) for seed in recipe.seeds for method in methods]
-        console.print("\n".join(describe_cost(recipe, runs)))
+        trials = [config for method in methods for config in trials_of(recipe, method)]
+        runs = [recipe.run(method, seed) for seed in recipe.seeds for method in methods]
+        console.print("\n".join(describe_cost(recipe, [(config, STAGES) for config in (*trials, *runs)])))
         raise
     planned = [*plan.trials, *plan.runs]
     for run in planned:
@@ -94,7 +97,7 @@ def dry_run(recipe: Recipe, folder: Path, console: "Console") -> None:
         for run in planned
     ]
     title = f"{folder}: {len(plan.todo)} of {len(planned)} runs to do"
-    title += f", of them {sum(run.trial for run in plan.todo)} trials on dev" if plan.trials else ""
+    title += f", of them {counted(sum(run.trial for run in plan.todo), 'trial')} on dev" if plan.trials else ""
     parts = [part for part in (rows[: len(plan.trials)], rows[len(plan.trials) :]) if part]
     console.print(FittedTable(title, ["run", *STAGES, "stale because"], parts, left=5))
     if plan.todo:

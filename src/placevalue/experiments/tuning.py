@@ -132,6 +132,12 @@ def tunings(recipe: Recipe, folder: Path, checksum: Callable[[str], str]) -> lis
     return [Tuning(recipe, method, folder / TUNING, sums) for method in recipe.methods]
 
 
+def trials_of(recipe: Recipe, method: str) -> list[TrainConfig]:
+    """The runs of a method's trials, without their folders."""
+    trials = trial_values(recipe.tuning, method)
+    return [with_own(recipe, method, values).run(method, seed) for values in trials for seed in recipe.tuning.seeds]
+
+
 def with_own(recipe: Recipe, method: str, values: dict[str, float]) -> Recipe:
     """The recipe with values of training for one method alone."""
     for path, value in values.items():
