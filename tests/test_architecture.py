@@ -97,7 +97,8 @@ def code_blocks():
 @pytest.mark.parametrize("name", code_blocks())
 def test_every_documented_block_runs(name, tmp_path, monkeypatch):
     """Each on its own, with small local models under the names that the documents use."""
-    known = set(placevalue.AGGREGATIONS)
+    entries = (placevalue.AGGREGATIONS, placevalue.VECTORS)
+    known = [set(each) for each in entries]
     monkeypatch.chdir(tmp_path)
     for hub_name, small in (("google/flan-t5-base", "t5-flan"), ("HuggingFaceTB/SmolLM2-135M", "llama")):
         model, base = build(small)
@@ -105,8 +106,9 @@ def test_every_documented_block_runs(name, tmp_path, monkeypatch):
         base.save_pretrained(tmp_path / hub_name)
     space = {"questions": [f"{i} and {i} more?" for i in range(8)], "answers": [str(2 * i) for i in range(8)]}
     exec(compile(code_blocks()[name], name, "exec"), space)
-    for mine in set(placevalue.AGGREGATIONS) - known:
-        del placevalue.AGGREGATIONS[mine]
+    for each, before in zip(entries, known, strict=True):
+        for mine in set(each) - before:
+            del each[mine]
 
 
 def test_what_the_readme_says_of_make_is_there():

@@ -42,7 +42,7 @@ def config(home, name, method, **training):
 @pytest.mark.parametrize("name, method, more", [
     ("t5-flan", "agg-aux", {"group_by_length": True}), ("t5-flan", "untouched", {}), ("t5-flan", "aux-hard", {}),
     ("bart", "aux-soft", {}), ("llama", "agg-after", {"group_by_length": True, "accumulation": 2}),
-    ("llama", "aux-soft", {}), ("gpt2", "pause", {}),
+    ("llama", "aux-soft", {}), ("gpt2", "pause", {}), ("llama", "place", {}), ("t5-flan", "fone-in", {}),
 ])  # fmt: skip
 def test_it_trains_as_the_standard_engine_does(home, tmp_path, name, method, more):
     runs = {

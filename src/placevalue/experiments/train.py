@@ -188,7 +188,8 @@ def prepare(config: TrainConfig) -> Prepared:
             rewrite=method.rewrite,
             pauses=method.pauses,
         )
-        attach(model, tokenizer, method.aggregation, numbers.decimals, numbers.markers, numbers.negatives)
+        held = (method.aggregation, numbers.decimals, numbers.markers, numbers.negatives)
+        attach(model, tokenizer, *held, vector=method.vector)
     if tokenizer.pad_token is None:
         logger.warning("the tokenizer of %s has no padding token: using its end token", config.model)
         tokenizer.pad_token = tokenizer.eos_token

@@ -15,7 +15,8 @@ from placevalue.common.errors import ConfigError, TrainingError
 from placevalue.loss.cross_entropy import token_likelihoods
 from placevalue.loss.number_targets import find_numbers
 from placevalue.modeling.attach import base_model, check_attached, recorded_config
-from placevalue.modeling.hooks import TargetCheck, last_ids, writes_on
+from placevalue.modeling.hooks import TargetCheck, last_ids
+from placevalue.modeling.mount import writes_on
 from placevalue.numbers.spans import constant
 from placevalue.tokenizer.encoding import IGNORED
 
