@@ -2,18 +2,21 @@
 
 import copy
 import io
+import logging
 import pickle
 from contextlib import nullcontext
 
 import pytest
 import torch
+import transformers
 from peft import LoraConfig, PeftModel, PromptTuningConfig, get_peft_model
-from transformers import AutoModelForCausalLM, DataCollatorForSeq2Seq, Trainer, TrainingArguments
+from torch.nn.parallel import DistributedDataParallel
+from transformers import AutoModelForCausalLM, DataCollatorForSeq2Seq, T5EncoderModel, Trainer, TrainingArguments
 
 import oracle
 import placevalue as pv
 from modeling.test_attach import TEXTS, assert_same, embedded, encode, reading_embedding, run
-from modeling.test_loading import assert_refused
+from modeling.test_loading import WHAT_TO_CALL, assert_refused
 from placevalue.common.errors import AttachError, CheckpointError, ConfigError, TokenizerError
 from placevalue.modeling.attach import recorded_config
 from placevalue.modeling.mount import NAME
@@ -232,6 +235,21 @@ def test_it_is_saved_sealed_and_loaded(name, vector, tmp_path):
     assert_refused(tmp_path / "whole", model, name)
 
 
+def test_loading_reports_no_unexpected_weights(tmp_path):
+    model, tokenizer = prepared("llama", "place")
+    model.save_pretrained(tmp_path)
+    said = io.StringIO()
+    handler = logging.StreamHandler(said)
+    transformers.logging.add_handler(handler)
+    try:
+        pv.from_pretrained(tmp_path, tokenizer)
+        assert not said.getvalue() and type(model)._keys_to_ignore_on_load_unexpected is None
+        AutoModelForCausalLM.from_pretrained(tmp_path, fusion_config={})
+        assert "UNEXPECTED" in said.getvalue()
+    finally:
+        transformers.logging.remove_handler(handler)
+
+
 def test_a_folder_opened_by_hand_gets_its_parameters_back_or_says_so(tmp_path):
     model, tokenizer = prepared("llama", "place")
     pv.save_pretrained(model, tokenizer, tmp_path)
@@ -331,6 +349,8 @@ def test_lora_trains_saves_reloads_and_merges_it(name, vector, order, tmp_path):
         loaded, _ = pv.from_pretrained(folder)
         assert isinstance(loaded, PeftModel)
         torch.testing.assert_close(run(loaded.eval(), ids, mask), wanted, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match=WHAT_TO_CALL):
+        PeftModel.from_pretrained(type(model.get_base_model()).from_pretrained(tmp_path / "base"), tmp_path / "out")
     with model.disable_adapter():
         run(model, ids, mask)
     merged = model.merge_and_unload()
@@ -431,6 +451,33 @@ def test_compiled_as_one_graph(name, vector):
         torch.testing.assert_close(compiled(**batch).logits, model(**batch).logits, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("vector", TRAINED)
+def test_data_in_parallel(vector, tmp_path):
+    store = torch.distributed.FileStore(str(tmp_path / "meeting"), 1)
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        model, tokenizer = prepared("llama", vector)
+        parallel = DistributedDataParallel(model)
+        parallel(**teach(model, tokenizer, "a 12", "34")).loss.backward()
+        assert all(weight.grad.any() for weight in module_of(model).parameters())
+        model.zero_grad()
+        parallel(**teach(model, tokenizer, "a b", "c")).loss.backward()  # every parameter is used without numbers too
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("vector", VECTORS)
+def test_an_encoder_saved_alone(vector, tmp_path):
+    model, tokenizer = prepared("t5", vector)
+    ids, _ = encode(tokenizer, TEXTS)
+    wanted = model.get_encoder()(ids).last_hidden_state
+    alone = T5EncoderModel(model.config)
+    alone.encoder, alone.shared = model.get_encoder(), model.shared
+    alone.save_pretrained(tmp_path)
+    loaded, _ = pv.from_pretrained(tmp_path, tokenizer)
+    torch.testing.assert_close(loaded(ids).last_hidden_state, wanted)
+
+
 class TestRefusals:
     def train_once(self, model, **batch):
         model.train()
@@ -443,6 +490,15 @@ class TestRefusals:
         with pytest.raises(AttachError, match=r"no labels.*encode_pairs"):
             self.train_once(model, input_ids=batch["input_ids"], attention_mask=batch["attention_mask"].clamp(max=1))
         self.train_once(model, input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
+
+    def test_a_loss_that_digits_were_revealed_to(self):
+        model, tokenizer = prepared("llama", "place")
+        loss = pv.AggregationLoss(model, tokenizer)
+        batch = teach(model, tokenizer, "a 12", "34")
+        labels = batch.pop("labels")
+        loss(model(**batch), labels)
+        with torch.no_grad(), pytest.raises(AttachError, match=r"digits of answers had their vector.*encode_pairs"):
+            loss(model(input_ids=batch["input_ids"]), labels)
 
     def test_a_loss_on_whole_texts(self):
         model, tokenizer = prepared("llama", "place")

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from placevalue.common.errors import AttachError, CheckpointError
+from placevalue.common.seal import VECTOR
 from placevalue.modeling.peft_support import is_adapter, readers, unwrap_for_adapters
 from placevalue.numbers.aggregation import Aggregation, find_aggregation
 from placevalue.numbers.config import AttachedConfig
@@ -20,7 +21,7 @@ from placevalue.numbers.spans import Digits, find_digits
 from placevalue.numbers.vectors import Reading, Vector
 from placevalue.tokenizer.encoding import IGNORED, WRITTEN
 
-NAME = "placevalue_vector"
+NAME = VECTOR
 """The module's name in the model that reads."""
 CHECKED_BATCHES = 20
 """Batches in which hooks look for what would train nothing, or the wrong thing; later ones would stall a device."""
@@ -40,6 +41,8 @@ class Mounted:
         self.module: nn.Module | None = None
         self.written: Tensor | None = None
         """Which tokens the model writes, `(batch, length)`; None if it writes none of them."""
+        self.seen: Tensor | None = None
+        """What of the last batch was written, for losses; None if that is not known."""
         self.inside, self.step = True, False
         """Whether the part of the model that reads is running, and whether in a step of cached generation."""
 
@@ -131,6 +134,7 @@ class Watch:
             state.written = learnt if state.written is None else state.written | learnt
         if writes_on(model) and not torch.compiler.is_compiling():
             self._check_known(model, kwargs, mask if marked else None)
+            state.seen = torch.zeros_like(ids, dtype=torch.bool) if state.written is None else state.written
         if not marked:
             return None
         plain = mask.clamp(max=1)
@@ -190,6 +194,17 @@ class Watch:
                 "the adapter does not train the vector, which would stay as it is: use "
                 "LoraConfig(modules_to_save=placevalue.trainable_modules(model), ...); prompt tuning cannot train it"
             )
+
+
+def refuse_revealed(model: PreTrainedModel, labels: Tensor) -> None:
+    """Raise an error if digits that a model was to write had their vector when it last read a batch."""
+    state = next((hook.mounted for hook in model._forward_pre_hooks.values() if isinstance(hook, Watch)), None)
+    if state is None or state.seen is None or len(state.seen) != len(labels):
+        return
+    written = state.seen[:, -labels.shape[1] :]
+    digits = torch.isin(labels, torch.tensor(state.config.ids.digits, device=labels.device))
+    if written.shape == labels.shape and bool((digits & ~written).any()):
+        raise AttachError(f"digits of answers had their vector, which reveals the digits after them: {_HIDDEN}")
 
 
 def writes_on(model: Any) -> bool:
