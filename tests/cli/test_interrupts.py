@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 import placevalue as pv
 from command_lines import ACTIONS, command_lines, make_home
@@ -48,6 +49,7 @@ def interrupted_at(call, words):
         return main(words)
     finally:
         sys.setprofile(None)
+        torch.set_grad_enabled(True)  # it may have been interrupted on its way into or out of no_grad
 
 
 @pytest.mark.parametrize(

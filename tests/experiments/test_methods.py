@@ -8,11 +8,6 @@ from placevalue.loss.number_losses import NUMBER_LOSSES
 from placevalue.numbers.vectors import VECTORS
 
 
-def test_what_is_not_built_is_refused():
-    with pytest.raises(ConfigError, match="'mine' has markers=False, which is not built yet"):
-        Method("mine", markers=False)
-
-
 def test_every_vector_is_a_method_and_the_other_way_round():
     assert {each.vector for each in METHODS.values()} - {None} == set(VECTORS)
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +19,7 @@ import torch
 from transformers import GenerationConfig
 
 import placevalue as pv
+from families import base_tokenizer
 from placevalue.cli.main import main
 from placevalue.common.errors import CheckpointError, ConfigError, DataError, ModelError
 from placevalue.common.hub import load_model, load_tokenizer
@@ -164,7 +166,7 @@ class TestRecords:
     def test_counts_rows_and_questions(self, home, tmp_path):
         own = str(home / "sums.csv")
         data = ["fermat:1000+", own]
-        plan = assign_problems(home / "t5-numbers", data, max_question=30)
+        plan = assign_problems(home / "t5-numbers", data, max_question=30, max_answer=16)
         assert plan.counts["problems"] == 1111 + 13 and plan.counts[f"problems:{own}"] == 13
         assert plan.counts["unreachable_answers:fermat:1000+"] == 209 == 1111 - 902
         assert plan.counts[f"unreachable_answers:{own}"] == 0
@@ -418,9 +420,10 @@ def test_writing_takes_little_memory_for_each_prediction(tmp_path):
             batches=batches,
             sets={"mawps:test": problems},
             reachable=[True] * count,
+            checkpoint=SimpleNamespace(tokenizer=base_tokenizer("unigram-t5")),
         )
         tracemalloc.start()
-        write_predictions(predict_module._predictions(assignment, partial), tmp_path / "p.jsonl")
+        write_predictions(predict_module._predictions(assignment, partial, Counter()), tmp_path / "p.jsonl")
         used = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert [row.prediction for row in read_predictions(tmp_path / "p.jsonl")] == [str(i) for i in range(count)]

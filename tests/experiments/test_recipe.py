@@ -66,9 +66,17 @@ def test_a_loss_weight_of_single_methods(path):
 def test_new_recipes_read_numbers_as_people_write_them_and_records_as_they_were_read(path):
     assert (read_recipe(path).numbers.pattern, read_recipe(path).numbers.negatives) == ("extended", "opposite")
     record = read_recipe(path, recorded=True).numbers
-    assert (record.pattern, record.negatives, record.markers) == ("paper", "ignore", "mean")
+    assert (record.pattern, record.negatives, record.new_rows) == ("paper", "ignore", "mean")
     path.write_text(path.read_text() + "numbers: {pattern: european}\n")
     assert read_recipe(path, recorded=True).numbers.pattern == "european"
+
+
+def test_new_rows_by_their_former_name(path):
+    assert read_recipe(path, ["numbers.markers=mean"]).numbers.new_rows == "mean"
+    path.write_text(path.read_text() + "numbers: {markers: mean}\n")
+    assert read_recipe(path).numbers.new_rows == read_recipe(path, recorded=True).numbers.new_rows == "mean"
+    with pytest.raises(ConfigError, match="numbers.markers is unknown"):
+        read_recipe(path, ["numbers.new_rows=drawn"])
 
 
 def test_several_kinds_of_text_to_ignore(path):
@@ -116,6 +124,18 @@ def test_all_faults_are_reported_together_by_their_path(path):
 def test_values_that_make_no_sense(path, override, message):
     with pytest.raises(ConfigError, match=message.replace("[", r"\[")):
         read_recipe(path, [override])
+
+
+def test_numbers_that_no_tokenizer_takes_are_reported_with_the_rest(path, tmp_path):
+    wrong = ["numbers.pattern=papr", "numbers.ignore=[yers, '(a+)+b']", "training.epoch=3", "training.optimizer=adm"]
+    with pytest.raises(ConfigError) as error:
+        read_recipe(path, wrong)
+    for part in ("numbers.pattern: the pattern 'papr'", "is paper meant?", "numbers.ignore: ignore='yers'", "is years meant?",
+                 r"'(a+)+b' can match", "training.epoch is unknown", "training.optimizer='adm'"):  # fmt: skip
+        assert part in str(error.value)
+    record = tmp_path / "record.yaml"
+    record.write_text(to_yaml(asdict(read_recipe(path)) | {"numbers": {"pattern": r"(\d+)+"}}))
+    assert read_recipe(record, recorded=True).numbers.pattern == r"(\d+)+", "what older versions took is still read"
 
 
 def test_choosing_by_dev_needs_dev(path):

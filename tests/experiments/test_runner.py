@@ -197,9 +197,11 @@ class TestStale:
 
     def test_markers_started_near_the_mean_before_there_was_a_setting(self, recipe):
         run = recipe.run("digits").to_dict()
-        older = {**run, "numbers": {key: value for key, value in run["numbers"].items() if key != "markers"}}
-        assert run_folder_module.find_changes(older, run) == ["numbers.markers is 'mean' there and 'drawn' here"]
-        assert not run_folder_module.find_changes(older, {**run, "numbers": {**run["numbers"], "markers": "mean"}})
+        older = {**run, "numbers": {key: value for key, value in run["numbers"].items() if key != "new_rows"}}
+        assert run_folder_module.find_changes(older, run) == ["numbers.new_rows is 'mean' there and 'drawn' here"]
+        assert not run_folder_module.find_changes(older, {**run, "numbers": {**run["numbers"], "new_rows": "mean"}})
+        named = {**older, "numbers": {**older["numbers"], "markers": "drawn"}}
+        assert not run_folder_module.find_changes(named, run), "the setting's former name"
 
     def test_numbers_were_read_as_in_the_paper_before_a_record_said_so(self, recipe):
         run = recipe.run("digits").to_dict()

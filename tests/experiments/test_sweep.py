@@ -256,8 +256,8 @@ def test_a_committed_sweep_is_what_the_same_sweep_writes(path, tmp_path, told):
         for trial in kept.trials
         for seed, score in trial["scores"].items()
     }
-    runs = {config: name_values(point) for point in grid_points(searches) for _, config, _ in plan.runs(point)}
-    told(lambda config: scores[runs[config], config.seed])
+    runs = {repr(config): name_values(point) for point in grid_points(searches) for _, config, _ in plan.runs(point)}
+    told(lambda config: scores[runs[repr(config)], config.seed])
     record = sweep(plan, tmp_path)
     assert [(trial["values"], trial["value"]) for trial in record.trials] == [
         (trial["values"], trial["value"]) for trial in kept.trials

@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerFast, T5Config, T5EncoderModel, XLNe
 
 import oracle
 import placevalue as pv
-import placevalue.numbers.spans
+import placevalue.numbers.constants
 from placevalue.common.errors import AttachError, ConfigError
 from placevalue.modeling.attach import recorded_config
 from placevalue.modeling.hooks import Fold
@@ -33,10 +33,10 @@ TEXTS = [
 ]
 
 
-def prepared(name, aggregation="weighted", token="agg", position="before", markers="drawn", **options):
+def prepared(name, aggregation="weighted", token="agg", position="before", new_rows="drawn", **options):
     model, base = build(name)
     tokenizer = pv.number_tokenizer(base, token=token, position=position, **options)
-    pv.attach(model, tokenizer, aggregation=aggregation if token == "agg" else None, markers=markers)
+    pv.attach(model, tokenizer, aggregation=aggregation if token == "agg" else None, new_rows=new_rows)
     return model, tokenizer
 
 
@@ -218,7 +218,7 @@ def test_detach_restores_everything_to_the_bit(name):
 @pytest.mark.parametrize("name", ["t5-padded", "llama"])
 @pytest.mark.parametrize("start, low, high", [("drawn", 0.4, 2.0), ("mean", 0.03, 0.25)])
 def test_markers_start_as_the_embeddings_lie_or_near_their_mean(name, start, low, high):
-    model, tokenizer = prepared(name, token="pause", markers=start)
+    model, tokenizer = prepared(name, token="pause", new_rows=start)
     markers = pv.marker_ids(tokenizer)
     weight = model.get_input_embeddings().weight.detach()
     known = weight[: min(markers.values())]
@@ -228,13 +228,13 @@ def test_markers_start_as_the_embeddings_lie_or_near_their_mean(name, start, low
     }
     assert distance["pause"] > 0.4 and all(low < distance[n] < high for n in ("open", "close", "agg"))
     assert not torch.equal(weight[markers["open"]], weight[markers["close"]])
-    other, _ = prepared(name, token="agg", markers=start)
+    other, _ = prepared(name, token="agg", new_rows=start)
     assert torch.equal(other.get_input_embeddings().weight, weight)
 
 
 def test_an_unknown_start_is_refused():
-    with pytest.raises(ConfigError, match="markers='zero': expected one of drawn, mean"):
-        prepared("llama", markers="zero")
+    with pytest.raises(ConfigError, match="new_rows='zero': expected one of drawn, mean"):
+        prepared("llama", new_rows="zero")
 
 
 def test_growing_is_said_and_seen(caplog):
@@ -428,7 +428,7 @@ def check_rows_by_difference(model, tokenizer):
 
 def test_inference_mode_does_not_poison_training():
     model, tokenizer = prepared("llama")
-    placevalue.numbers.spans._made.clear()
+    placevalue.numbers.constants._made.clear()
     ids, mask = encode(tokenizer, TEXTS)
     with torch.inference_mode():
         run(model, ids, mask)

@@ -22,6 +22,7 @@ def test_it_has_flat_fields_and_defaults():
     assert vars(config) == {
         "token": None, "position": "before", "pattern": "extended", "ignore": None, "aggregation": None,
         "decimals": "places", "negatives": "opposite", "rewrite": None, "pauses": 0, "vector": None,
+        "markers": True,
     }  # fmt: skip
     with pytest.raises(AttributeError):
         config.token = "agg"
@@ -44,9 +45,9 @@ def test_settings_of_old_models_are_read_and_written_the_same():
     ids = NumberIds(100, 101, 102, 103, tuple(range(10)), 10, 11, (12, 13), (14, 15))
     layout = Layout("agg", "after", "extended", "ID[0-9]+")
     assert config == AttachedConfig(layout, ids, (5, 6, 7), "interpolated", "ignore", "ignore")
-    written = json.loads(json.dumps(asdict(config)))
-    assert AttachedConfig.from_dict(written) == config
-    written["ids"].pop("bracket"), written["layout"].pop("rewrite"), written["layout"].pop("pauses")
+    written = json.loads(json.dumps(config.to_dict()))
+    assert AttachedConfig.from_dict(written) == config and config.layout.markers
+    written["ids"].pop("bracket"), [written["layout"].pop(name) for name in ("rewrite", "pauses", "markers")]
     assert written == values | {"negatives": "ignore", "vector": None}
 
 

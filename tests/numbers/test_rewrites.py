@@ -43,6 +43,12 @@ def test_every_numeral_is_read_back(name, numeral):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("numeral", ["0", "0.0", "-0.00", "0.05", "10.0"])
+def test_zeros_are_read_back_character_by_character(name, numeral):
+    assert read_text(rewrite_text(numeral, name, "extended"), name) == numeral
+
+
+@pytest.mark.parametrize("name", NAMES)
 @given(data=st.data(), whole=st.integers(0, 10**21 - 1), fraction=st.from_regex(r"(\.[0-9]{1,6})?", fullmatch=True))
 def test_a_plain_decimal_is_read_back_character_by_character(name, data, whole, fraction):
     text = f"{data.draw(st.sampled_from(['', '-']))}{whole}{fraction}"

@@ -48,9 +48,14 @@ def test_a_token_that_the_base_turns_into_a_digit(token):
 
 def test_a_token_that_normalizes_to_nothing():
     check_added_tokens(made(base_tokenizer("bytes-gpt2"), "  "))
-    with pytest.raises(TokenizerError, match="'  ' is empty text once it is normalized"):
-        check_added_tokens(made(base_tokenizer("unigram-t5"), "  "))
     check_added_tokens(made(base_tokenizer("unigram-t5"), "  ", special=True))
+    try:
+        tokenizer = made(base_tokenizer("unigram-t5"), "  ")
+    except Exception as refused:  # by tokenizers 0.23.1 itself
+        assert "pattern.len() must be >= 1" in str(refused)
+        return
+    with pytest.raises(TokenizerError, match="'  ' is empty text once it is normalized"):
+        check_added_tokens(tokenizer)
 
 
 def test_digits_that_are_left_alone_may_be_a_token():

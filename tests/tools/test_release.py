@@ -1,5 +1,8 @@
 """What `make release` refuses; the build itself takes a fresh environment, and minutes."""
 
+import subprocess
+import sys
+
 import pytest
 
 import placevalue
@@ -26,5 +29,5 @@ def test_the_example_of_the_readme_is_code():
 
 
 def test_a_command_that_fails_stops_the_release(tmp_path):
-    with pytest.raises(release.subprocess.CalledProcessError):
-        release.run(release.sys.executable, "-c", "raise SystemExit(3)", cwd=tmp_path)
+    with pytest.raises(subprocess.CalledProcessError):
+        release.run(sys.executable, "-c", "raise SystemExit(3)", cwd=tmp_path)

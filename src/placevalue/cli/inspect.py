@@ -20,6 +20,7 @@ def define(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--model", required=True, help=f"a hub name, a folder, or one of {', '.join(PRETRAINED)}")
     verb.add_argument("--token", choices=["none", *get_args(Token)], default="agg", help="the extra token of a number")
     verb.add_argument("--position", choices=get_args(Position), default="before", help="where the extra token goes")
+    verb.add_argument("--no-markers", action="store_true", help="write numbers without [F] and [/F]")
     patterns = f"what counts as a number: {', '.join(PATTERNS)}, or a regular expression (default: %(default)s)"
     verb.add_argument("--pattern", default=DEFAULT_PATTERN, help=patterns)
     ignored = f"text to leave alone: {', '.join(IGNORE_PRESETS)}, or a regular expression; may be given several times"
@@ -37,9 +38,10 @@ def run(options: argparse.Namespace) -> None:
     base = load_tokenizer(options.model)
     token = None if options.token == "none" else options.token
     ignore = None if options.ignore is None else tuple(options.ignore)
-    tokenizer = number_tokenizer(base, token, options.position, options.pattern, ignore)
+    markers = not options.no_markers
+    tokenizer = number_tokenizer(base, token, options.position, options.pattern, ignore, markers=markers)
     title = f"{options.model}: token={options.token}, position={options.position}, pattern={options.pattern}"
-    title += f", ignore={', '.join(ignore)}" if ignore else ""
+    title += (f", ignore={', '.join(ignore)}" if ignore else "") + ("" if markers else ", no markers")
     console = make_console(record=options.svg is not None)
     console.print(render(inspect_text(options.text, base, tokenizer, options.decimals), title))
     if options.svg is not None:

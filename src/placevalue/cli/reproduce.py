@@ -3,14 +3,24 @@
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from placevalue.cli.arguments import SEED, Whole, a_path
 from placevalue.cli.console import make_console, make_progress
-from placevalue.cli.recipe_flags import define_recipe, recipe_overrides
+from placevalue.cli.recipe_flags import define_cluster, define_recipe, read_cluster, recipe_overrides
+from placevalue.common.errors import ConfigError
 from placevalue.common.ownership import replace_own
-from placevalue.experiments.recipe import default_folder, read_recipe, to_yaml
-from placevalue.experiments.runner import STAGES, Keep, Plan, Progress, prepare_experiment, reproduce
+from placevalue.experiments.recipe import Recipe, default_folder, read_recipe, to_yaml
+from placevalue.experiments.runner import (
+    COMPARED_WITH,
+    STAGES,
+    Keep,
+    Plan,
+    Progress,
+    prepare_experiment,
+    reproduce,
+)
 from placevalue.reports.page import MARK, REPORT, make_page
 from placevalue.reports.results import load_experiments
 from placevalue.reports.summary import summarise
@@ -29,41 +39,61 @@ def define(verb: argparse.ArgumentParser) -> None:
     define_recipe(verb)
     verb.add_argument("--methods", nargs="+", metavar="NAME", help="the same as methods=[NAME, ...]")
     verb.add_argument("--seeds", nargs="+", type=SEED, metavar="N", help="the same as seeds=[N, ...]")
-    verb.add_argument("--jobs", type=Whole(1), default=1, metavar="N", help="runs at once (default: %(default)s)")
+    verb.add_argument(
+        "--jobs", type=Whole(1), metavar="N", help="runs at once (default: 1, or what the cluster has room for)"
+    )
+    define_cluster(verb)
     verb.add_argument("--out", type=a_path, help="the folder of the experiment (default: runs/RECIPE)")
     verb.add_argument("--keep", choices=get_args(Keep), default="model", help="what to keep (default: %(default)s)")
     others = "other experiments to show in the report"
     verb.add_argument("--beside", nargs="*", type=a_path, default=[], metavar="FOLDER", help=others)
-    verb.add_argument("--dry-run", action="store_true", help="print the plan and every resolved config, and stop")
+    verb.add_argument(
+        "--dry-run", action="store_true", help="print the plan, every resolved config and the estimated cost, and stop"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
     """Train every method of a recipe with every seed, predict, score, compare; continues if interrupted."""
     console = make_console()
+    cluster = read_cluster(options)
     folder = options.out or default_folder(options.recipe)
     given = {"methods": options.methods, "seeds": options.seeds}
     lists = [f"{key}=[{', '.join(map(str, each))}]" for key, each in given.items() if each]
     recipe = read_recipe(options.recipe, recipe_overrides(options) + lists)
     load_experiments(options.beside)  # report their faults before training
-    plan = prepare_experiment(recipe, folder)
     if options.dry_run:
-        for run in plan.runs:
-            console.print(f"---\n# {run.name}\n{to_yaml(run.config.to_dict())}")
-        rows = [
-            [run.name, *("to do" if each in run.todo else "done" for each in STAGES), run.stale] for run in plan.runs
-        ]
-        title = f"{folder}: {len(plan.todo)} of {len(plan.runs)} runs to do"
-        console.print(FittedTable(title, ["run", *STAGES, "stale because"], [rows], left=5))
+        dry_run(recipe, folder, console)
         return
+    plan = prepare_experiment(recipe, folder)
     if plan.todo:
         with progress_view(plan, console) as progress:
-            reproduce(plan, jobs=options.jobs, keep=options.keep, progress=progress)
+            reproduce(plan, jobs=options.jobs, keep=options.keep, progress=progress, cluster=cluster)
     else:
         console.print(f"{folder}: all {len(plan.runs)} runs are done")
     experiments = load_experiments([folder, *options.beside])
     for metric in SHOWN:
         console.print(terminal_table(make_table(summarise(experiments[0], metric=metric))))
     console.print(f"report: {replace_own(folder / REPORT, make_page(experiments), MARK)}")
+
+
+def dry_run(recipe: Recipe, folder: Path, console: "Console") -> None:
+    """Print the plan, every resolved config and the cost; the cost even if something would stop the experiment."""
+    from placevalue.experiments.cost import describe_cost
+
+    try:
+        plan = prepare_experiment(recipe, folder)
+    except ConfigError:
+        methods = dict.fromkeys([COMPARED_WITH, *recipe.methods])
+        runs = [(recipe.run(method, seed), STAGES) for seed in recipe.seeds for method in methods]
+        console.print("\n".join(describe_cost(recipe, runs)))
+        raise
+    for run in plan.runs:
+        console.print(f"---\n# {run.name}\n{to_yaml(run.config.to_dict())}")
+    rows = [[run.name, *("to do" if each in run.todo else "done" for each in STAGES), run.stale] for run in plan.runs]
+    title = f"{folder}: {len(plan.todo)} of {len(plan.runs)} runs to do"
+    console.print(FittedTable(title, ["run", *STAGES, "stale because"], [rows], left=5))
+    if plan.todo:
+        console.print("\n".join(describe_cost(recipe, [(run.config, run.todo) for run in plan.todo])))
 
 
 @contextmanager

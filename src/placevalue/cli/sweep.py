@@ -6,7 +6,7 @@ import sys
 
 from placevalue.cli.arguments import SEED, Whole, a_path
 from placevalue.cli.console import make_console, make_progress
-from placevalue.cli.recipe_flags import define_recipe, recipe_overrides
+from placevalue.cli.recipe_flags import define_cluster, define_recipe, read_cluster, recipe_overrides
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import default_folder, read_recipe, to_yaml
 from placevalue.experiments.search_space import PAPER_SEARCH, SAMPLERS, grid_points, name_values, override
@@ -30,6 +30,7 @@ def define(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--out", type=a_path, help="the folder of the sweep (default: runs/RECIPE/sweep-METHOD)")
     verb.add_argument("--storage", metavar="URL", help="an Optuna storage (default: a journal file in the folder)")
     verb.add_argument("--study", default="sweep", metavar="NAME", help="its name in the storage (default: %(default)s)")
+    define_cluster(verb)
     verb.add_argument("--keep-weights", action="store_true", help="keep the weights of every run")
     verb.add_argument("--dry-run", action="store_true", help="print what would be done and stop")
 
@@ -37,6 +38,7 @@ def define(verb: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Search the best values of a recipe's fields on dev; started twice, the command splits the work."""
     console = make_console()
+    cluster = read_cluster(options)
     import transformers
 
     from placevalue.experiments.sweep import plan_sweep, sweep
@@ -67,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
             bar.update(task, completed=done, total=total, description=what, text=f"{done}/{total} runs")
 
         settings = {name: getattr(options, name) for name in ("storage", "study", "keep_weights")}
-        record = sweep(plan, out=out, progress=show, **settings)
+        record = sweep(plan, out=out, progress=show, cluster=cluster, **settings)
     draw_sweep(record, out / PLOT)
     console.print(sweep_table(record, f"{options.recipe.stem}, {plan.method}"))
     if record.best is not None:

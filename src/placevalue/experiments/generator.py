@@ -24,7 +24,7 @@ from placevalue.common.seal import ADAPTER_CONFIG
 from placevalue.common.validation import find_faults
 from placevalue.experiments.checksums import find_damage, model_sums, read_sums
 from placevalue.experiments.recipe import GenerationConfig as Generation
-from placevalue.experiments.recipe import TrainConfig
+from placevalue.experiments.recipe import TrainConfig, with_new_names
 from placevalue.experiments.run_folder import CHECKPOINTS, CONFIG, RECORD, find_model_damage
 from placevalue.modeling.attach import base_model
 from placevalue.modeling.checkpoints import from_pretrained, load_number_tokenizer
@@ -105,7 +105,7 @@ def read_checkpoint(name_or_path: str | os.PathLike[str]) -> Checkpoint:
 def _read_begun(path: Path) -> dict[str, Any]:
     """The config of a run that has no record yet."""
     begun = read_object(path)
-    config = {key: value for key, value in begun.items() if key in TrainConfig.__dataclass_fields__}
+    config = {key: value for key, value in with_new_names(begun).items() if key in TrainConfig.__dataclass_fields__}
     if faults := find_faults(TrainConfig, config):
         raise CheckpointError(f"{path}: {'; '.join(faults)}: restore the file")
     return begun

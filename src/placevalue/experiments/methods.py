@@ -42,11 +42,12 @@ class Method:
     """The aggregation that the auxiliary loss compares."""
 
     def __post_init__(self) -> None:
-        planned = {
-            "markers": self.markers is False,
-        }
-        if missing := [f"{name}={getattr(self, name)!r}" for name, wanted in planned.items() if wanted]:
-            raise ConfigError(f"the method {self.about!r} has {', '.join(missing)}, which is not built yet")
+        if self.loss is not None and not self.digits:
+            raise ConfigError(
+                f"the method {self.about!r} has loss={self.loss!r} and digits=False: a loss on numbers needs numbers "
+                "whose digits are tokens. With digits=True and markers=False, a tokenizer that splits digits already "
+                "keeps its ids"
+            )
         added = self.loss not in (None, "soft", "hard")
         if added != (self.mix == "add") or (self.loss_weight is not None and not added):
             raise ConfigError(
@@ -59,7 +60,9 @@ class Method:
 METHODS: dict[str, Method] = {
     "untouched": Method("the model with its own tokenizer", digits=False),
     "digits": Method("each number as its digits between [F] and [/F]"),
+    "bare": Method("each number as its digits, without [F] and [/F]", markers=False),
     "agg-before": Method("[AGG] before the digits, their weighted sum", token="agg", aggregation="weighted"),
+    "agg-bare": Method("[AGG] before bare digits", markers=False, token="agg", aggregation="weighted"),
     "agg-after": Method("[AGG] after the digits", token="agg", position="after", aggregation="weighted"),
     "interpolated": Method("[AGG] before the digits, interpolated", token="agg", aggregation="interpolated"),
     "pause": Method("[PAUSE], which carries no information, in place of [AGG]", token="pause"),
@@ -67,6 +70,7 @@ METHODS: dict[str, Method] = {
     "pause-10": Method("digits, and ten [PAUSE] after each question", pauses=10),
     "aux-hard": Method("digits, and the paper's auxiliary loss", loss="hard"),
     "aux-soft": Method("digits, and the differentiable auxiliary loss", loss="soft"),
+    "aux-bare": Method("bare digits, and the differentiable auxiliary loss", markers=False, loss="soft"),
     "aux-interpolated": Method("as aux-soft, comparing interpolated", loss="soft", loss_aggregation="interpolated"),
     "ntl-was": Method("digits, and the expected distance from the right digit", loss="ntl-was", mix="add"),
     "ntl-mse": Method("digits, and the squared distance of the expected digit", loss="ntl-mse", mix="add"),
@@ -86,10 +90,15 @@ METHODS: dict[str, Method] = {
     "words": Method("numbers in English words", rewrite="words"),
     "place-names": Method("each digit with the name of its place, units first", rewrite="place-names"),
     "scientific": Method("all digits, and the power of ten of the first", rewrite="scientific"),
-    "place": Method("digits, each with a learned vector of its place", vector="place"),
-    "residual": Method("digits, each with its number's weighted sum", vector="residual", aggregation="weighted"),
+    "place": Method("bare digits, each with a learned vector of its place", markers=False, vector="place"),
+    "residual": Method(
+        "bare digits, each with its number's weighted sum", markers=False, vector="residual", aggregation="weighted"
+    ),
     "abacus": Method(
-        "digits, units first, each with a learned vector of its rank", rewrite="reversed-both", vector="abacus"
+        "bare digits, units first, each with a learned vector of its rank",
+        markers=False,
+        rewrite="reversed-both",
+        vector="abacus",
     ),
     "value-aware": Method("[AGG] before the digits, a network of the value", token="agg", vector="value-aware"),
     "fone-in": Method("[AGG] before the digits, of the value's Fourier features", token="agg", vector="fone-in"),

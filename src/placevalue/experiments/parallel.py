@@ -10,12 +10,33 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Protocol, Self
 
-Work = Callable[..., str | None]
-"""Called with a piece of work and `progress=`; returns None, or why it failed."""
+Work = Callable[..., Any]
+"""Called with a piece of work and `progress=`; for `run_all` it returns None, or why it failed."""
+Event = tuple[str, str, Any]
+"""The name of a piece; `progress`, `done` or `died`; and what was reported, what the work returned, or why it died."""
 SECONDS_TO_END = 10.0
 """How long a process that is told to end may take, to remove what it shares with others, before it is killed."""
+
+
+class Room(Protocol):
+    """Where pieces of work are done, each in its own process: on this machine, or on others."""
+
+    @property
+    def running(self) -> int:
+        """How many pieces are being done."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether another piece would have to wait."""
+
+    def start(self, name: str, piece: Any) -> None:
+        """Begin a piece."""
+
+    def wait(self) -> list[Event]:
+        """Wait until something happens, and say what."""
 
 
 def run_at_once(
@@ -26,44 +47,90 @@ def run_at_once(
     If a process dies, only its own piece fails. Processes end with this one, however it ends. On a CPU they share its
     cores.
     """
-    context = multiprocessing.get_context("spawn")
-    threads = max(1, (os.cpu_count() or 1) // jobs)
-    logs.mkdir(parents=True, exist_ok=True)
+    with Processes(work, jobs, logs) as room:
+        return run_all(pieces, room, progress)
+
+
+def run_all(pieces: Mapping[str, Any], room: Room, progress: Callable[..., object]) -> dict[str, str]:
+    """Do pieces of work wherever there is room; returns why pieces failed, by name."""
     waiting = list(pieces.items())
-    running: dict[Any, tuple[str, Any]] = {}
     failures: dict[str, str] = {}
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                name, piece = waiting.pop(0)
-                ours, theirs = context.Pipe(duplex=False)
-                arguments = (theirs, work, piece, logs / f"{name}.log", threads)
-                process = context.Process(target=_do_piece, args=arguments)
-                with _out_of_reach_of_ctrl_c():
-                    process.start()
-                    running[ours] = name, process
-                theirs.close()
-            ready: list[Any] = wait(list(running))
-            for pipe in ready:
-                name, process = running[pipe]
-                try:
-                    kind, sent = pipe.recv()
-                except EOFError:
-                    kind, sent = "done", "its process died; out of memory?"
-                if kind == "progress":
-                    progress(*sent)
-                    continue
-                if sent is not None:
-                    failures[name] = sent
-                del running[pipe]
+    while waiting or room.running:
+        while waiting and not room.is_full:
+            room.start(*waiting.pop(0))
+        for name, kind, sent in room.wait():
+            if kind == "progress":
+                progress(*sent)
+            elif sent is not None:
+                failures[name] = sent
+    return failures
+
+
+class Processes:
+    """Room for `jobs` pieces on this machine.
+
+    Args:
+        work: What each process does with its piece.
+        jobs: How many at once.
+        logs: The folder for the output of each piece.
+        folder: The working directory of the processes. Default: that of this one.
+    """
+
+    def __init__(self, work: Work, jobs: int, logs: Path, folder: Path | None = None) -> None:
+        self.work, self.jobs, self.logs, self.folder = work, jobs, logs, folder
+        self.context = multiprocessing.get_context("spawn")
+        self.processes: dict[Any, tuple[str, Any]] = {}
+        logs.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def running(self) -> int:
+        """How many pieces are being done."""
+        return len(self.processes)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether `jobs` are running."""
+        return len(self.processes) >= self.jobs
+
+    def start(self, name: str, piece: Any) -> None:
+        """Begin a piece in a new process."""
+        threads = max(1, (os.cpu_count() or 1) // self.jobs)
+        ours, theirs = self.context.Pipe(duplex=False)
+        arguments = (theirs, self.work, piece, self.logs / f"{name}.log", threads, self.folder)
+        process = self.context.Process(target=_do_piece, args=arguments)
+        with _out_of_reach_of_ctrl_c():
+            process.start()
+            self.processes[ours] = name, process
+        theirs.close()
+
+    def wait(self) -> list[Event]:
+        """Wait until a process reports something or ends."""
+        events: list[Event] = []
+        ready: list[Any] = wait(list(self.processes))
+        for pipe in ready:
+            name, process = self.processes[pipe]
+            try:
+                kind, sent = pipe.recv()
+            except EOFError:
+                kind, sent = "died", "its process died; out of memory?"
+            events.append((name, kind, sent))
+            if kind != "progress":
+                del self.processes[pipe]
                 process.join()
-    finally:
-        for _, process in running.values():
+        return events
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        """End what still runs."""
+        for _, process in self.processes.values():
             process.terminate()
-        for _, process in running.values():
+        for _, process in self.processes.values():
             process.join(SECONDS_TO_END)
             process.kill()
-    return failures
 
 
 @contextmanager
@@ -80,12 +147,14 @@ def _out_of_reach_of_ctrl_c() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _do_piece(pipe: Connection, work: Work, piece: Any, log: Path, threads: int) -> None:
+def _do_piece(pipe: Connection, work: Work, piece: Any, log: Path, threads: int, folder: Path | None) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what is shared with other processes is removed
     with log.open("a") as file:
         for number in (1, 2):  # the descriptors, so that output from C libraries is included
             os.dup2(file.fileno(), number)
+    if folder is not None:
+        os.chdir(folder)
     if "OMP_NUM_THREADS" not in os.environ:
         import torch
 

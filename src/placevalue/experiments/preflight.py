@@ -58,14 +58,18 @@ def _model_faults(recipe: Recipe, trained: list[str], tested: list[str]) -> list
         faults.append(f"the folder {recipe.model!r} has no weights: expected model.safetensors beside its config.json")
     methods = [METHODS[name] for name in recipe.methods]
     numbers = recipe.numbers
-    for token, position, rewrite in sorted(
-        {(each.token or "", each.position, each.rewrite or "") for each in methods if each.digits}
-    ):
-        try:
-            number_tokenizer(base, token or None, position, numbers.pattern, numbers.ignore, rewrite=rewrite or None)
-        except PlacevalueError as error:
-            faults.append(f"{recipe.model!r} with numbers as digits: {error}")
-            break
+    for markers in (True, False):
+        with_digits = [each for each in methods if each.digits and each.markers == markers]
+        for token, position, rewrite in sorted(
+            {(each.token or "", each.position, each.rewrite or "") for each in with_digits}
+        ):
+            how = token or None, position, numbers.pattern, numbers.ignore
+            try:
+                number_tokenizer(base, *how, rewrite=rewrite or None, markers=markers)
+            except PlacevalueError as error:
+                without = "" if markers else " and no markers"
+                faults.append(f"{recipe.model!r} with numbers as digits{without}: {error}")
+                break
     try:
         check_leakage([*getattr(config, TRAINED_ON, []), *trained], tested)
     except PlacevalueError as error:

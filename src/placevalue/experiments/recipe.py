@@ -18,7 +18,7 @@ from placevalue.data.columns import check_columns, with_columns
 from placevalue.data.corpora import is_final
 from placevalue.experiments.adapter import LoraSettings, lora_faults
 from placevalue.experiments.methods import METHODS
-from placevalue.numbers.config import FORMER, Decimals, Markers, Negatives, NumberConfig
+from placevalue.numbers.config import FORMER, Decimals, Negatives, NewRows, NumberConfig
 from placevalue.numbers.ignore import Ignore
 from placevalue.tokenizer.prompt import Prompt
 
@@ -29,6 +29,8 @@ LARGEST = 2**31 - 1
 """The largest number that a setting can have; beyond it, libraries overflow."""
 SEEDS = 2**32
 """The number of seeds that numpy knows."""
+RENAMED = {"numbers.markers": "numbers.new_rows"}
+"""Keys of recipes and records by their former names."""
 Precision = Literal["float32", "bfloat16", "float16"]
 
 
@@ -73,8 +75,8 @@ class NumberSettings:
     """How digits after the point count."""
     negatives: Negatives = NumberConfig.negatives
     """Whether the [AGG] of -5 is the `opposite` of that of 5, or `ignore` makes them equal."""
-    markers: Markers = "drawn"
-    """How the markers' new rows start: `drawn` from the embeddings' distribution, or near their `mean`."""
+    new_rows: NewRows = "drawn"
+    """How the rows of new tokens start: `drawn` from the embeddings' distribution, or near their `mean`."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +244,7 @@ class TrainConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, without `data.test`, which has no part in training."""
-        values = asdict(self)
+        values: dict[str, Any] = plain(asdict(self))
         del values["data"]["test"], values["data"]["columns"]  # the names of files have them
         return values
 
@@ -323,6 +325,17 @@ def _recipe_faults(values: Mapping[str, Any]) -> list[str]:
     return faults
 
 
+def _number_faults(numbers: Mapping[str, Any]) -> list[str]:
+    """Patterns and texts to ignore that no tokenizer would take."""
+    faults = []
+    for name in numbers.keys() & {"pattern", "ignore"}:
+        try:
+            NumberConfig(**{name: numbers[name]})
+        except ConfigError as error:
+            faults.append(f"numbers.{name}: {error}")
+    return sorted(faults)
+
+
 RecipeOrPath = Recipe | str | os.PathLike[str]
 
 
@@ -342,18 +355,30 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = (), *, 
     values = parse_yaml(Path(path).read_bytes(), path)
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected keys and values, such as `model: google/flan-t5-base`")
+    values = with_new_names(values)
     faults = []
     for override in overrides:
         key, equals, text = override.partition("=")
         try:
             if not equals or not key:
                 raise ConfigError(f"{override!r}: expected key=value, such as training.learning_rate=1e-5")
-            set_value(values, key, parse_yaml(text, override))
+            set_value(values, RENAMED.get(key, key), parse_yaml(text, override))
         except ConfigError as error:
             faults.append(str(error))
     if recorded and isinstance(numbers := values.get("numbers", {}), dict):
         values["numbers"] = FORMER | numbers
-    return make_recipe(values, str(path), faults)
+    return make_recipe(values, str(path), faults, recorded=recorded)
+
+
+def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain values with keys that have been renamed under their new names; with both names they stay as they are."""
+    renamed = dict(values)
+    for path, new in RENAMED.items():
+        (part, former), name = path.split("."), new.rpartition(".")[2]
+        within = renamed.get(part)
+        if isinstance(within, Mapping) and former in within and name not in within:
+            renamed[part] = {name if key == former else key: value for key, value in within.items()}
+    return renamed
 
 
 def load_recipe(recipe: RecipeOrPath) -> Recipe:
@@ -368,15 +393,17 @@ def default_folder(recipe: object, *parts: str) -> Path:
     return Path("runs", Path(recipe).stem, *parts)
 
 
-def make_recipe(values: dict[str, Any], source: str = "the recipe", faults: Sequence[str] = ()) -> Recipe:
+def make_recipe(
+    values: dict[str, Any], source: str = "the recipe", faults: Sequence[str] = (), *, recorded: bool = False
+) -> Recipe:
     """A recipe from plain values; all faults are reported together, after those that are known already."""
-    if faults := [*faults, *_find_faults(values)]:
+    if faults := [*faults, *_find_faults(values, recorded)]:
         raise ConfigError(f"{source}: {'; '.join(faults)}")
     recipe: Recipe = build(Recipe, values)
     return recipe
 
 
-def _find_faults(values: dict[str, Any]) -> list[str]:
+def _find_faults(values: dict[str, Any], recorded: bool) -> list[str]:
     data, training, generation = (
         without_faults(kind, values.get(name))
         for name, kind in (("data", DataConfig), ("training", TrainingConfig), ("generation", GenerationConfig))
@@ -386,6 +413,8 @@ def _find_faults(values: dict[str, Any]) -> list[str]:
     lora = without_faults(LoraSettings, values.get("lora"))
     faults += lora_faults(lora) + _lora_faults(lora.get("rank"), training.get("engine", "standard"))
     faults += _dev_faults(training, data.get("dev"))
+    if not recorded:  # a record may name what only older versions take
+        faults += _number_faults(without_faults(NumberSettings, values.get("numbers")))
     if faults:  # else whoever uses the recipe looks for these, since it takes a while
         named = {name: training[name] for name in ("optimizer", "schedule") if name in training}
         faults += unknown_names(TrainingConfig(**named))

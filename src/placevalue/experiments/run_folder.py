@@ -17,7 +17,7 @@ from placevalue.data import data_checksum
 from placevalue.experiments.adapter import LoraSettings
 from placevalue.experiments.checksums import find_damage, find_torn, mark_unfinished, model_sums, read_sums
 from placevalue.experiments.methods import METHODS, Method
-from placevalue.experiments.recipe import NumberSettings, Recipe, TrainConfig, TrainingConfig
+from placevalue.experiments.recipe import NumberSettings, Recipe, TrainConfig, TrainingConfig, with_new_names
 from placevalue.numbers.config import FORMER
 from placevalue.tokenizer.prompt import Prompt
 
@@ -126,6 +126,7 @@ def find_changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]
 
 
 def _relevant(run: Mapping[str, Any]) -> dict[str, Any]:
+    run = with_new_names(run)
     method = METHODS.get(run.get("method", ""), Method(""))
     training = asdict(TrainingConfig()) | run.get("training", {})
     weight = None if method.loss is None else "loss_weight" if method.mix == "add" else "ce_weight"

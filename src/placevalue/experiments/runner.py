@@ -10,14 +10,15 @@ import logging
 import os
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from placevalue.common.errors import ConfigError, PlacevalueError, in_one_line
+from placevalue.common.errors import ConfigError, DataError, PlacevalueError, in_one_line
 from placevalue.common.files import read_object, write_whole
-from placevalue.common.lock import locked
+from placevalue.common.lock import LOCK, locked
 from placevalue.common.ownership import check_folder
 from placevalue.common.records import (
     PREDICTION_RECORD,
@@ -28,14 +29,16 @@ from placevalue.common.records import (
     read_record,
     record_hash,
 )
-from placevalue.common.validation import one_of
+from placevalue.common.validation import find_differences, one_of
 from placevalue.common.yaml_values import parse_yaml
 from placevalue.data import data_checksum
 from placevalue.data.corpora import expand_data
 from placevalue.evaluation.scoring import evaluate
-from placevalue.experiments.parallel import run_at_once
+from placevalue.experiments.cluster import Cluster, Machines
+from placevalue.experiments.parallel import run_all, run_at_once
 from placevalue.experiments.predict import predict, read_links
 from placevalue.experiments.preflight import find_obstacles
+from placevalue.experiments.ray_task import LOGS
 from placevalue.experiments.recipe import (
     Recipe,
     RecipeOrPath,
@@ -63,10 +66,12 @@ from placevalue.experiments.run_folder import (
 )
 
 logger = logging.getLogger(__name__)
-STALE, LOGS = "stale", "logs"
+STALE = "stale"
 STAGES = ("train", "generate", "evaluate")
 COMPARED_WITH = "untouched"
 HEADER = "# The resolved recipe of an experiment, written by placevalue reproduce."
+FIRST_KEYS = {"model", "data", "methods", "seeds", "ce_weights", "numbers", "training", "generation"}
+"""The keys of every resolved recipe from before they had a header."""
 Keep = Literal["everything", "model", "records"]
 Progress = Callable[[str, str, int, int], object]
 """Called with a run's name, its stage, and how much of the stage is done, of how much."""
@@ -173,9 +178,10 @@ def prepare_experiment(recipe: Recipe, folder: str | os.PathLike[str]) -> Plan:
 def reproduce(
     recipe: RecipeOrPath | Plan,
     out: str | os.PathLike[str] | None = None,
-    jobs: int = 1,
+    jobs: int | None = None,
     keep: Keep = "model",
     progress: Progress | None = None,
+    cluster: Cluster | None = None,
 ) -> Plan:
     """Train every method of a recipe with every seed, answer the test problems, and score them.
 
@@ -185,15 +191,17 @@ def reproduce(
     Args:
         recipe: A recipe, the path of its YAML file, or a plan from `prepare_experiment`, which has its own folder.
         out: The folder of the experiment. Default: `runs/RECIPE`, by the name of the recipe's file.
-        jobs: Runs at once, each in its own process with a log in `logs/`; a single one runs in this process.
+        jobs: Runs at once, each in its own process with a log in `logs/`; a single one runs in this process. Default:
+            1, or as many as the cluster has room for.
         keep: What to keep of a finished run: `everything`, its `model` without checkpoints, or only its `records` and
             predictions.
         progress: Called with a run's name, its stage, and how much of the stage is done, of how much.
+        cluster: A Ray cluster to run on. Default: this machine.
 
     Example:
         >>> reproduce("recipes/quick.yaml", jobs=4)  # doctest: +SKIP
     """
-    if jobs < 1:
+    if jobs is not None and jobs < 1:
         raise ConfigError(f"jobs={jobs}: expected at least 1")
     if keep not in get_args(Keep):
         raise ConfigError(f"keep={keep!r}: expected {one_of(get_args(Keep), keep)}")
@@ -204,7 +212,9 @@ def reproduce(
     with locked(plan.folder):
         write_whole(plan.folder / RECIPE, f"{HEADER}\n{to_yaml(asdict(plan.recipe))}")
         work, progress = partial(_attempt, recipe=plan.recipe, keep=keep), progress or (lambda *_: None)
-        if jobs > 1:
+        if cluster is not None and plan.todo:
+            failures = _on_cluster(plan, keep, cluster, jobs, progress)
+        elif jobs is not None and jobs > 1:
             failures = run_at_once(work, {run.name: run for run in plan.todo}, jobs, plan.folder / LOGS, progress)
         else:
             done = {run.name: work(run, progress=progress) for run in plan.todo}
@@ -216,24 +226,82 @@ def reproduce(
 
 
 def is_experiment(folder: Path) -> bool:
-    """Whether a folder is one of reproduce(): its recipe says so or, as older ones do, has every key."""
+    """Whether a folder is one of reproduce(): its recipe says so or, as older ones do, has every key of its time."""
     recipe = folder / RECIPE
     if not recipe.is_file():
         return any(map(is_run, folder.glob("*/")))  # somebody may have removed the recipe
     if recipe.read_bytes().startswith(HEADER.encode()):
         return True
     values = parse_yaml(recipe.read_bytes(), recipe)
-    return isinstance(values, dict) and {each.name for each in fields(Recipe)} <= values.keys()
+    return isinstance(values, dict) and values.keys() >= FIRST_KEYS
 
 
 def _attempt(run: Run, recipe: Recipe, keep: Keep, progress: Progress) -> str | None:
     """Finish a run; returns why it failed, so that the others still run."""
+    return _reason(run.name, lambda: finish_run(run, recipe, keep, progress))
+
+
+def _reason(name: str, finish: Callable[[], object]) -> str | None:
     try:
-        finish_run(run, recipe, keep, progress)
+        finish()
     except Exception as error:  # models, drivers and disks fail in many ways
-        logger.error("%s failed: %s", run.name, error if isinstance(error, PlacevalueError) else traceback.format_exc())
+        logger.error("%s failed: %s", name, error if isinstance(error, PlacevalueError) else traceback.format_exc())
         return in_one_line(error)
     return None
+
+
+@dataclass(frozen=True)
+class Errand:
+    """A run for another machine: it plans the run again there, since it may have been begun before."""
+
+    recipe: Recipe
+    config: TrainConfig
+    folder: Path
+    seen: dict[str, str]
+    """The checksums of its data and model here."""
+
+    def check(self) -> None:
+        """Refuse a machine that has other data or another model."""
+        if changed := find_differences(self.seen, _all_checksums(self.recipe, self.config, data_checksum)):
+            raise DataError(f"its machine has other data or another model: {'; '.join(changed)}")
+
+
+def make_errand(
+    recipe: Recipe, config: TrainConfig, folder: Path, checksum: Callable[[str], str] = data_checksum
+) -> Errand:
+    """A run for another machine, with what it must find there."""
+    return Errand(recipe, config, folder, _all_checksums(recipe, config, checksum))
+
+
+def _all_checksums(recipe: Recipe, config: TrainConfig, checksum: Callable[[str], str]) -> dict[str, str]:
+    tested = {spec: checksum(spec) for spec in expand_data(recipe.data.test)}
+    return tested | run_checksums(config, checksum)
+
+
+def lock_run(folder: Path) -> AbstractContextManager[Any]:
+    """Keep a run for this process, through all its stages; wait while another process has it."""
+    return locked(folder.parent, wait=True, name=f".{folder.name}{LOCK}")
+
+
+def _on_cluster(plan: Plan, keep: Keep, cluster: Cluster, jobs: int | None, progress: Progress) -> dict[str, str]:
+    checksum = cache(data_checksum)
+    with Machines(partial(_attempt_errand, keep=keep), plan.folder, cluster, jobs) as room:
+        for run in plan.todo:
+            _make_way(run)
+        errands = {run.name: make_errand(plan.recipe, run.config, run.folder, checksum) for run in plan.todo}
+        failures = run_all(errands, room, progress)
+    for name in errands.keys() - failures.keys() if keep != "everything" else ():
+        remove_checkpoints(plan.folder / name)  # of a run that began here and was done elsewhere
+    return failures
+
+
+def _attempt_errand(errand: Errand, keep: Keep, progress: Progress) -> str | None:
+    def finish() -> None:
+        errand.check()
+        with lock_run(errand.folder):
+            finish_run(plan_run(errand.recipe, errand.config, errand.folder), errand.recipe, keep, progress)
+
+    return _reason(errand.folder.name, finish)
 
 
 def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", progress: Progress = lambda *_: None) -> None:
@@ -241,9 +309,7 @@ def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", progress: Progres
     from placevalue.experiments.train import train
 
     answers = run.folder / ANSWERS
-    if run.stale:
-        results = {"train": run.folder, "generate": answers, "evaluate": answers / SCORE_RECORD}
-        _set_aside(results[run.todo[0]], run.folder.parent)
+    _make_way(run)
     if "train" in run.todo:
         train(run.config, run.folder, resume=True, progress=partial(progress, run.name, "train"))
         gc.collect()  # Trainer's reference cycles would keep the model in memory beside the next one
@@ -257,6 +323,14 @@ def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", progress: Progres
         progress(run.name, "evaluate", 1, 1)
     if keep == "records":
         remove_model(run.folder, read_record(run.folder / RECORD, TrainRecord))
+
+
+def _make_way(run: Run) -> None:
+    """Move what a run's folder holds to `stale/`, if it no longer fits the recipe."""
+    if run.stale:
+        answers = run.folder / ANSWERS
+        results = {"train": run.folder, "generate": answers, "evaluate": answers / SCORE_RECORD}
+        _set_aside(results[run.todo[0]], run.folder.parent)
 
 
 def _set_aside(path: Path, experiment: Path) -> None:

@@ -28,6 +28,7 @@ from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import (
     CE_WEIGHT,
     LOSS_WEIGHT,
+    RENAMED,
     Recipe,
     TrainConfig,
     field_help,
@@ -110,6 +111,7 @@ def _check(function: Callable[..., Any], given: object, faults: list[str]) -> An
 
 def _read(text: str) -> Search:
     path, _, given = text.partition("=")
+    path = RENAMED.get(path, path)
     known = dict(field_help(Recipe))
     if not given:
         raise ConfigError(f"{text!r}: expected a field and its values, such as {PAPER_SEARCH}")

@@ -9,14 +9,14 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from placevalue.common.errors import ConfigError, DataError, DivergedError, PlacevalueError, in_one_line
-from placevalue.common.lock import LOCK, locked
 from placevalue.common.ownership import check_folder
 from placevalue.common.records import (
     SCORE_RECORD,
@@ -32,9 +32,10 @@ from placevalue.common.validation import find_differences
 from placevalue.data import load_data
 from placevalue.evaluation.metrics import metric_values, read_answer
 from placevalue.evaluation.statistics import bootstrap
-from placevalue.experiments.recipe import Recipe, RecipeOrPath, TrainConfig, default_folder, load_recipe
+from placevalue.experiments.cluster import Cluster, Machines
+from placevalue.experiments.recipe import Recipe, RecipeOrPath, TrainConfig, default_folder, load_recipe, with_new_names
 from placevalue.experiments.run_folder import ANSWERS, LOG, is_run
-from placevalue.experiments.runner import finish_run, plan_run
+from placevalue.experiments.runner import Errand, finish_run, lock_run, make_errand, plan_run
 from placevalue.experiments.search_space import (
     PAPER_SEARCH,
     Sampler,
@@ -44,6 +45,7 @@ from placevalue.experiments.search_space import (
     override,
     plan_sweep,
 )
+from placevalue.experiments.trials import run_trials
 
 logger = logging.getLogger(__name__)
 JOURNAL, RECORD = "study.journal", "sweep.json"
@@ -69,6 +71,7 @@ def sweep(
     study: str = "sweep",
     keep_weights: bool = False,
     progress: Progress | None = None,
+    cluster: Cluster | None = None,
 ) -> SweepRecord:
     """Search the best values of some fields of a recipe on dev, and return the record.
 
@@ -89,6 +92,7 @@ def sweep(
         study: The sweep's name in the storage.
         keep_weights: Keep the weights of every run. They are large, and the scores do not need them.
         progress: Called before and after each run with the runs done, the runs in all, and what is running.
+        cluster: A Ray cluster to do the runs on, as many at once as it has room for. Default: one at a time, here.
 
     Example:
         >>> sweep("recipes/quick.yaml", ["training.learning_rate=1e-4,3e-4"]).best["overrides"]  # doctest: +SKIP
@@ -113,7 +117,11 @@ def sweep(
     with room_for(storage, plan.trials * JOURNAL_ROOM):
         opened = open_study(storage, study, plan)
         record = work.write_record(opened)
-        if len(record.trials) < plan.trials:
+        if len(record.trials) < plan.trials and cluster is not None:
+            with Machines(partial(_run_errand, metric=plan.metric, keep_weights=keep_weights), out, cluster) as room:
+                run_trials(opened, work, room)
+            record = work.write_record(opened)
+        elif len(record.trials) < plan.trials:
             opened.optimize(
                 work.run_trial, callbacks=[work.after_trial], catch=(Exception,) if plan.sampler == "grid" else ()
             )
@@ -141,9 +149,7 @@ class _Sweep:
 
     def run_trial(self, trial: Any) -> float:
         """The objective: choose values, run every seed, and return the mean score."""
-        trial.study.sampler = self._sampler(trial)
-        values = {search.path: search.suggest(trial) for search in self.plan.searches}
-        trial.set_user_attr(VALUES, values)
+        values = self.choose(trial)
         name, seeds = name_values(values), len(self.plan.seeds)
         done, total = len(self._rows(trial.study)) * seeds, self.plan.trials * seeds
         scores = {}
@@ -159,6 +165,47 @@ class _Sweep:
             raise
         trial.set_user_attr(SCORES, scores)
         return sum(float(score["value"]) for score in scores.values()) / seeds
+
+    def choose(self, trial: Any) -> dict[str, Any]:
+        """Choose a trial's values, and note them in the study."""
+        trial.study.sampler = self._sampler(trial)
+        values = {search.path: search.suggest(trial) for search in self.plan.searches}
+        trial.set_user_attr(VALUES, values)
+        return values
+
+    def wants_more(self, study: Any, running: list[dict[str, Any]]) -> bool:
+        """Whether to start another trial, beside those with these values."""
+        if self.plan.sampler == "tpe":
+            return len(self._rows(study)) + len(running) < self.plan.trials
+        return any(values not in running for values in self._missing(study))
+
+    def pieces(self, values: dict[str, Any]) -> Iterator[tuple[str, str, Errand]]:
+        """The runs of a trial, each as its seed, its name and its piece of work."""
+        for recipe, config, folder in self.plan.runs(values):
+            yield str(config.seed), "-".join(folder.parts), make_errand(recipe, config, self.out / folder)
+
+    def finish(self, study: Any, trial: Any, scores: dict[str, Any]) -> None:
+        """Tell the study the scores of a trial's seeds."""
+        ordered = {str(seed): scores[str(seed)] for seed in self.plan.seeds}
+        trial.set_user_attr(SCORES, ordered)
+        study.tell(trial, sum(float(score["value"]) for score in ordered.values()) / len(ordered))
+        self.write_record(study)
+
+    def fail(self, study: Any, trial: Any, values: dict[str, Any], why: str) -> None:
+        """Tell the study that a trial failed; with `tpe`, the sweep ends."""
+        from optuna.trial import TrialState
+
+        name = name_values(values)
+        study.tell(trial, state=TrialState.FAIL)
+        logger.warning("%s failed: %s", name, why)
+        self.failed[name] = why
+        if self.plan.sampler == "tpe":
+            raise PlacevalueError(f"{name} failed: {why}")
+
+    def show(self, study: Any, done: int, what: str) -> None:
+        """Say what happens, when so many runs of unfinished trials are done."""
+        seeds = len(self.plan.seeds)
+        self.progress(len(self._rows(study)) * seeds + done, self.plan.trials * seeds, what)
 
     def _sampler(self, trial: Any) -> Any:
         from optuna.exceptions import ExperimentalWarning
@@ -218,9 +265,13 @@ class _Sweep:
         return [first[index] for index in sorted(first)]
 
 
-def lock_run(folder: Path) -> AbstractContextManager[Any]:
-    """Keep a run of a sweep for this process, through all its stages; wait while another process has it."""
-    return locked(folder.parent, wait=True, name=f".{folder.name}{LOCK}")
+def _run_errand(errand: Errand, metric: str, keep_weights: bool, progress: object) -> tuple[str, Any]:  # noqa: ARG001
+    """On a machine of a cluster: a run's score, or why it failed."""
+    try:
+        errand.check()
+        return "score", _run(errand.recipe, errand.config, errand.folder, metric, keep_weights)
+    except Exception as error:  # models, drivers and disks fail in many ways
+        return "failed", in_one_line(error)
 
 
 def _run(recipe: Recipe, config: TrainConfig, folder: Path, metric: str, keep_weights: bool) -> dict[str, Any]:
@@ -258,7 +309,7 @@ def open_study(storage: str, name: str, plan: SweepPlan) -> Any:
                 f"{storage} holds a study {name!r} that placevalue did not begin: choose another name (--study)"
             )
         study.set_user_attr(SETUP, plan.setup)
-    if changed := find_differences(study.user_attrs[SETUP], json.loads(json.dumps(plan.setup))):
+    if changed := find_differences(with_new_names(study.user_attrs[SETUP]), json.loads(json.dumps(plan.setup))):
         raise ConfigError(
             f"{storage} holds another sweep under the name {name!r}: {'; '.join(changed)}. Choose another folder, or "
             "another name (--study)"

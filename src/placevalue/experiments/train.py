@@ -187,8 +187,9 @@ def prepare(config: TrainConfig) -> Prepared:
             numbers.ignore,
             rewrite=method.rewrite,
             pauses=method.pauses,
+            markers=method.markers,
         )
-        held = (method.aggregation, numbers.decimals, numbers.markers, numbers.negatives)
+        held = (method.aggregation, numbers.decimals, numbers.new_rows, numbers.negatives)
         attach(model, tokenizer, *held, vector=method.vector)
     if tokenizer.pad_token is None:
         logger.warning("the tokenizer of %s has no padding token: using its end token", config.model)

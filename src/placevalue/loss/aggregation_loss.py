@@ -25,7 +25,7 @@ from placevalue.loss.number_targets import CHOICES, OUTSIDE, Numbers, find_numbe
 from placevalue.loss.target_loss import Scores, TargetLoss
 from placevalue.modeling.attach import attached_aggregation
 from placevalue.numbers.aggregation import Aggregation, aggregate, find_aggregation
-from placevalue.numbers.spans import Digits, Tokens, constant, place_digits, read_tokens
+from placevalue.numbers.spans import Digits, constant, join_tokens, place_digits, read_tokens, read_within
 
 Mode = Literal["soft", "hard"]
 
@@ -107,8 +107,9 @@ class AggregationLoss(TargetLoss):
         member = numbers.members.any(1)
         written = member & ~(likeliest.unsqueeze(-1) == markers).any(-1)
         guess = torch.where(numbers.lines == self.ids.open, numbers.lines, torch.where(written, likeliest, OUTSIDE))
-        tokens = vars(read_tokens(guess, self.ids)), vars(replace(numbers.tokens, member=member))
-        both = Tokens(**{name: torch.cat([each[name] for each in tokens]) for name in tokens[0]})
+        there = replace(numbers.tokens, member=member)
+        here = read_tokens(guess, self.ids) if self.ids.marked else read_within(guess, self.ids, there)
+        both = join_tokens(here, there)
         digits = place_digits(both, self.ids, self.decimals, negatives=self.config.negatives)
         digits = replace(digits, slots=numbers.valid.shape[1])
         guessed, gold = aggregate(self.aggregation, digits, basis).chunk(2)
@@ -144,6 +145,8 @@ def _compare(rows: Tensor, numbers: Numbers, decimals: str, aggregation: Aggrega
     costs = torch.where(variants.same_length, costs, costs + worst.amax(-1, keepdim=True))
     right = numbers.tokens.found[..., : CHOICES - 1]
     wrong = torch.cat([~right, right.any(-1, keepdim=True)], -1)
+    if not numbers.tokens.marked:  # what follows a number may be anything but a digit, and a point ends a sentence too
+        wrong[..., 10:] &= (numbers.tokens.kind("close") == 0).unsqueeze(-1)
     inside = variants.together.diagonal(dim1=1, dim2=2)
     return costs * wrong * inside.unsqueeze(-1)
 

@@ -125,11 +125,11 @@ def _find_sizes(ids: Tensor, number_ids: NumberIds, decimals: str) -> tuple[Tens
     none = torch.zeros_like(parts)
     leading = none.scatter_reduce(1, slots, torch.where(digits.mask, shift, 0).to(parts), "amax")
     size = none.scatter_add(1, slots, parts).log2() + leading * math.log2(10)
-    ends = tokens.member & (tokens.kind("close") > 0)
+    ends = tokens.member & (tokens.kind("close") > 0) if tokens.marked else tokens.member
     here = constant(torch.arange, ids.shape[1], ids.device)
     last = torch.zeros_like(ids).scatter_reduce(1, tokens.start * ends, here * ends, "amax")
-    size = torch.where(last > 0, size, -torch.inf)  # else it was cut off
-    return (last if number_ids.open != -1 else (last - 1).clamp(min=0)), size
+    # A marked number that was cut off has no close marker; without markers, `encode_pairs` cuts none.
+    return last, torch.where(last > 0, size, -torch.inf) if tokens.marked else size
 
 
 def _leave_out(_module: nn.Module, state: dict[str, Any], prefix: str, _metadata: Any) -> None:

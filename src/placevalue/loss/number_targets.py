@@ -4,7 +4,7 @@ On an accelerator a small step costs more to launch than to compute, so a few pr
 tokens at once.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ OUTSIDE = -2
 _WEIGHTS = {"close": LONGEST + 1.0, "part": -1.0, "exponent": -2.0 * LONGEST, "extra": -2.0 * LONGEST}
 _WHOLE = tuple(_WEIGHTS.get(kind, 0.0) for kind in KINDS)
 """Sums to more than 0 over the tokens of a number that is closed, not too long, and has no exponent or [AGG]."""
+_CLOSE = tuple(float(kind in ("close", "inner")) for kind in KINDS)
 _SHORT = 64  # up to this length, targets on an accelerator are not packed
 
 
@@ -59,6 +60,8 @@ class Numbers:
 def find_numbers(targets: Tensor, ids: NumberIds, shift: int = 0, packed: bool | None = None) -> Numbers:
     """Find every complete number in targets, from its open to its close marker.
 
+    A number without markers is complete if a token follows that belongs to no other: that counts as its close marker.
+
     A number that was cut off or contains ignored labels has no value to compare with. One with an exponent is left to
     cross-entropy, since changing a digit of the exponent changes all places.
 
@@ -73,8 +76,10 @@ def find_numbers(targets: Tensor, ids: NumberIds, shift: int = 0, packed: bool |
     if packed is None:
         packed = targets.device.type == "cpu" or length > _SHORT
     if not packed:
-        tokens = read_tokens(targets, ids)
+        tokens = read_tokens(targets, ids) if ids.marked else _read_bare(targets, ids, shift)
         return Numbers(targets, tokens, *_find_members(tokens, length), shift)
+    if not ids.marked:
+        return _pack_bare(targets, _read_bare(targets, ids, shift), shift)
     rows, starts = (targets == ids.open).nonzero(as_tuple=True)
     at = starts[:, None] + torch.arange(min(LONGEST + 2, length), device=targets.device)
     lines = torch.where(at < length, targets[rows[:, None], at.clamp(max=length - 1)], OUTSIDE)
@@ -83,8 +88,41 @@ def find_numbers(targets: Tensor, ids: NumberIds, shift: int = 0, packed: bool |
     kept = valid[:, 0]
     members = members[kept]
     width = int(members.sum(2).max()) + 1 if len(members) else 1
-    tokens = Tokens(*(each[kept, :width] for each in vars(tokens).values()))
+    tokens = tokens.at(kept, width)
     return Numbers(lines[kept, :width], tokens, members[..., :width], valid[kept], shift, rows[kept], starts[kept])
+
+
+def _read_bare(targets: Tensor, ids: NumberIds, shift: int) -> Tokens:
+    """What each token of targets without markers is; the token after a number is its close marker."""
+    tokens = read_tokens(targets, ids)
+    none = tokens.member[:, :1] & False
+    before = torch.cat([none, tokens.member[:, :-1]], 1)
+    start = torch.cat([tokens.start[:, :1], tokens.start[:, :-1]], 1)
+    close = before & ~tokens.member & (targets >= 0)
+    start = torch.where(close, start, tokens.start)
+    member = tokens.member | close
+    if shift:  # what comes first of all is predicted from nothing
+        member = member & (start > 0)
+    kinds = tokens.kinds + close.unsqueeze(-1) * constant(torch.tensor, _CLOSE, targets.device)
+    return replace(tokens, kinds=kinds, start=start, member=member)
+
+
+def _pack_bare(targets: Tensor, tokens: Tokens, shift: int) -> Numbers:
+    """Each complete number without markers in a line of its own, which begins with its first token."""
+    rows, ends = (tokens.member & (tokens.kind("close") > 0)).nonzero(as_tuple=True)
+    starts = tokens.start[rows, ends]
+    at = starts[:, None] + torch.arange(min(LONGEST + 2, targets.shape[1]), device=targets.device)
+    rows_at = rows[:, None], at.clamp(max=targets.shape[1] - 1)
+    mine = (at <= ends[:, None]) & (tokens.start[rows_at] == starts[:, None]) & tokens.member[rows_at]
+    lines = torch.where(mine, targets[rows_at], OUTSIDE)
+    found, kinds = tokens.found[rows_at] & mine.unsqueeze(-1), tokens.kinds[rows_at] * mine.unsqueeze(-1)
+    packed = Tokens(found, kinds, torch.zeros_like(at), mine, marked=False)
+    members, valid = _find_members(packed, 1)
+    kept = valid[:, 0]
+    members, rows, starts = members[kept], rows[kept], starts[kept]
+    width = int(members.sum(2).max()) if len(members) else 1
+    tokens = packed.at(kept, width)
+    return Numbers(lines[kept, :width], tokens, members[..., :width], valid[kept], shift, rows, starts)
 
 
 def _find_members(tokens: Tokens, count: int) -> tuple[Tensor, Tensor]:

@@ -19,6 +19,7 @@ from placevalue.modeling.hooks import TargetCheck, last_ids
 from placevalue.modeling.mount import refuse_revealed, writes_on
 from placevalue.numbers.spans import constant
 from placevalue.tokenizer.encoding import IGNORED
+from placevalue.tokenizer.tokenizer import number_ids
 
 PATIENCE = 100
 """After this many batches without a number, a loss raises an error."""
@@ -65,7 +66,7 @@ class TargetLoss:
                 f"the tokenizer has rewrite={config.layout.rewrite!r}, so the digits of an answer do not have their "
                 f"places and {type(self).__name__} would compare other numbers: train with cross-entropy alone"
             )
-        self.config, self.ids, self.decimals = config, config.ids, config.decimals
+        self.config, self.ids, self.decimals = config, number_ids(tokenizer), config.decimals
         self._checks = {True: TargetCheck(config), False: TargetCheck(config)}  # in training, and in evaluation
         self._last: Tensor | None = None  # sums of ce, tokens, aux and numbers in the last call
         self._totals: Tensor | None = None  # the same since the last `take_means`

@@ -5,6 +5,7 @@ reach them. No module is added or renamed, so state dicts, checkpoints and `gene
 """
 
 import logging
+import warnings
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -27,7 +28,7 @@ from placevalue.modeling.peft_support import (
     wrap_for_adapters,
 )
 from placevalue.numbers.aggregation import AGGREGATIONS, Aggregation, find_aggregation
-from placevalue.numbers.config import FORMER, HELD, AttachedConfig, Decimals, Markers, Negatives, NumberConfig
+from placevalue.numbers.config import FORMER, HELD, AttachedConfig, Decimals, Negatives, NewRows, NumberConfig
 from placevalue.numbers.rewrites import find_rewrite
 from placevalue.numbers.vectors import Vector, find_vector
 from placevalue.tokenizer.tokenizer import (
@@ -36,6 +37,7 @@ from placevalue.tokenizer.tokenizer import (
     check_unchanged,
     describe_layout,
     is_rebuilt,
+    marker_ids,
     number_ids,
     number_layout,
     probe_ids,
@@ -98,10 +100,11 @@ def attach(
     tokenizer: PreTrainedTokenizerBase,
     aggregation: str | Aggregation | None = None,
     decimals: Decimals | None = None,
-    markers: Markers = "drawn",
+    new_rows: NewRows = "drawn",
     negatives: Negatives | None = None,
     *,
     vector: str | None = None,
+    markers: NewRows | None = None,
 ) -> nn.Module:
     """Prepare a model for a number tokenizer, in place; `detach` undoes it.
 
@@ -115,10 +118,11 @@ def attach(
         aggregation: A name in `AGGREGATIONS` or a function; None takes what the model's own config records, else what
             the tokenizer's `NumberConfig` says, else `weighted`.
         decimals: `places` or `ignore`; None is found likewise, else `places`.
-        markers: How the markers' rows start: `drawn` from the distribution of the embeddings, or near their `mean`,
+        new_rows: How the markers' rows start: `drawn` from the distribution of the embeddings, or near their `mean`,
             from where models with large embeddings, such as T5, learn slowly. [PAUSE] is always drawn, as in the paper.
         negatives: `opposite` or `ignore`; None is found as for `decimals`, else `opposite`.
         vector: What else the model reads of a number, by its name in `VECTORS`; None is found likewise, else nothing.
+        markers: The former name of `new_rows`.
 
     Returns:
         The model.
@@ -134,8 +138,11 @@ def attach(
             f"{type(base).__name__} embeds ids with the batch last, where numbers cannot be found: expected a model "
             "that embeds (batch, length). Choose another model"
         )
-    if markers not in _SPREAD:
-        raise ConfigError(f"markers={markers!r}: expected one of {', '.join(_SPREAD)}")
+    if markers is not None:
+        warnings.warn("attach(markers=) is called new_rows= now", DeprecationWarning, stacklevel=2)
+        new_rows = markers
+    if new_rows not in _SPREAD:
+        raise ConfigError(f"new_rows={new_rows!r}: expected one of {', '.join(_SPREAD)}")
     recorded = recorded_config(base)
     config = _configured(tokenizer, recorded, aggregation, decimals, negatives, vector)
     refuse_adapter_faults(base)
@@ -153,7 +160,7 @@ def attach(
         noted={"encoder_decoder": two_part} | {name: getattr(config, name) for name in HELD},
     )
     if recorded is None:
-        _set_rows(base, config, state, _SPREAD[markers])
+        _set_rows(base, list(marker_ids(tokenizer).values()), config.ids.pause, state, _SPREAD[new_rows])
     base.register_forward_pre_hook(Guard(config), with_kwargs=True)
     base.register_state_dict_pre_hook(Seal(config))
     if config.needs_us:
@@ -162,7 +169,7 @@ def attach(
     _register(model, base, config, aggregation, trained=recorded is not None and recorded.vector == config.vector)
     setattr(base, _STATE, state)
     setattr(base, "extra_repr", partial(_describe, config, base.extra_repr()))  # noqa: B010
-    setattr(base.config, SETTINGS, asdict(config))
+    setattr(base.config, SETTINGS, config.to_dict())
     state.note()
     return model
 
@@ -257,7 +264,7 @@ def check_attached(model: nn.Module, tokenizer: PreTrainedTokenizerBase) -> None
     if not is_attached(model):
         raise AttachError(
             f"the tokenizer writes numbers with token={layout.token!r}, but this {type(base).__name__} is not "
-            "attached, so the markers would mean nothing to it: call attach(model, tokenizer) first"
+            "attached, so new tokens would mean nothing to it: call attach(model, tokenizer) first"
         )
     recorded = recorded_config(base)
     if recorded is not None and (recorded.layout, recorded.ids) != (layout, number_ids(tokenizer)):
@@ -411,10 +418,10 @@ def _matrices(model: PreTrainedModel) -> list[nn.Parameter]:
     return [weight for weight in found.values() if weight.shape == shape]
 
 
-def _set_rows(model: PreTrainedModel, config: AttachedConfig, state: _Attachment, share: float) -> None:
+def _set_rows(model: PreTrainedModel, markers: list[int], pause: int, state: _Attachment, share: float) -> None:
     """Set the markers' rows to the mean plus noise with a share of the spread ([PAUSE]: all of it); keep old rows."""
-    ids = config.ids
-    markers = [ids.open, ids.close, ids.agg, ids.pause]
+    if not markers:
+        return
     generator = torch.Generator().manual_seed(_SEED)
     new = []
     for matrix in _matrices(model):
@@ -423,7 +430,7 @@ def _set_rows(model: PreTrainedModel, config: AttachedConfig, state: _Attachment
         known = matrix[: min(markers)].detach().float().cpu()
         mean, spread = known.mean(0), known.std(0)
         noise = torch.randn(len(markers), len(mean), generator=generator)
-        scale = torch.tensor([1.0 if i == ids.pause else share for i in markers])
+        scale = torch.tensor([1.0 if i == pause else share for i in markers])
         new.append((markers, mean + scale[:, None] * spread * noise))
     _write_rows(model, new)
 

@@ -72,7 +72,8 @@ def _numbers(config: AttachedConfig | None) -> str:
     layout = config.layout
     extra = [MARKER_NAMES[layout.token]] if layout.token else []
     parts = [*extra, "1", "2"] if layout.position == "before" else ["1", "2", *extra]
-    lines = [f"12 is written `{' '.join([MARKER_NAMES['open'], *parts, MARKER_NAMES['close']])}`."]
+    parts = [MARKER_NAMES["open"], *parts, MARKER_NAMES["close"]] if layout.markers else parts
+    lines = [f"12 is written `{' '.join(parts)}`."]
     lines.append(f"What counts as a number: `{layout.pattern}`.")
     if layout.ignore:
         several = layout.ignore if isinstance(layout.ignore, tuple) else (layout.ignore,)

@@ -63,7 +63,7 @@ class Fold:
     def spare_rows(self, ids: Tensor) -> int:
         """How many rows of ids `(batch, length)` the ten digits take; 0 if there is nothing to do."""
         placed = self.mounted is not None and self.mounted.at_digits and self.mounted.reads
-        if ids.dim() != 2 or (ids.shape[1] < 3 and not placed):
+        if ids.dim() != 2 or (ids.shape[1] < 2 and not placed):
             return 0  # as in every step of cached generation
         return -(-10 // ids.shape[1])
 
@@ -115,7 +115,7 @@ class TargetCheck:
 
     def __init__(self, config: AttachedConfig) -> None:
         self.config = config
-        self.left, self.patience = CHECKED_BATCHES, LONGEST_WAIT
+        self.left, self.patience = CHECKED_BATCHES if config.layout.needs_rows else 0, LONGEST_WAIT
 
     def __call__(self, targets: Tensor | None, ids: Tensor | None = None) -> None:
         """Check targets `(batch, length)`; with the `ids` of a decoder-only model also which of them carry loss."""
@@ -132,7 +132,8 @@ class TargetCheck:
                 unwritten[:, :-1] |= (ids == known.agg)[:, :-1] & learnt[:, 1:]
             last = 2 if layout.token and layout.position == "after" else 1
             cut = (ids == known.close)[:, last:] & ~learnt[:, last:] & learnt[:, :-last]
-        found = torch.stack([unwritten.any(), cut.any(), (targets == known.open).any()]).tolist()
+        digits = constant(torch.tensor, (known.open,) if known.marked else known.digits, targets.device)
+        found = torch.stack([unwritten.any(), cut.any(), torch.isin(targets, digits).any()]).tolist()
         self.left -= any(found)
         if found[0]:
             raise AttachError(
@@ -189,7 +190,7 @@ def last_ids(model: Any) -> Tensor | None:
 
 def seal_adapters(owner: Any, model: Any, config: AttachedConfig) -> None:
     """Seal the adapters of an owner, if they would answer wrongly on a model that is not attached."""
-    markers = {config.ids.open, config.ids.close, config.ids.agg, config.ids.pause}
+    markers = {config.ids.open, config.ids.close, config.ids.agg, config.ids.pause} - {-1}
     for adapter in getattr(owner, "peft_config", {}).values():
         if config.needs_us or not carries_rows(adapter, model, markers):
             seal_adapter(adapter)

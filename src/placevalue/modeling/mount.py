@@ -110,7 +110,7 @@ class Watch:
                 "process for each device, with torchrun or accelerate launch"
             )
         state.find(model.get_submodule(self.owner))
-        state.written, state.inside, state.step = None, True, False
+        state.written, state.seen, state.inside, state.step = None, None, True, False
         given = kwargs.get("inputs_embeds")
         self._check_trained(model, given)
         ids = args[0] if args else kwargs.get("input_ids")
@@ -159,7 +159,7 @@ class Watch:
         """Refuse batches that do not say what is written, and losses on the whole text."""
         written = self.mounted.written
         told = kwargs.get("labels") is not None
-        if model.training and self.left:
+        if model.training and torch.is_grad_enabled() and self.left:
             self.left -= 1
             if not told and (written is None or not bool(written.any())):
                 raise AttachError(
@@ -201,7 +201,7 @@ def refuse_revealed(model: PreTrainedModel, labels: Tensor) -> None:
     state = next((hook.mounted for hook in model._forward_pre_hooks.values() if isinstance(hook, Watch)), None)
     if state is None or state.seen is None or len(state.seen) != len(labels):
         return
-    written = state.seen[:, -labels.shape[1] :]
+    written, state.seen = state.seen[:, -labels.shape[1] :], None
     digits = torch.isin(labels, torch.tensor(state.config.ids.digits, device=labels.device))
     if written.shape == labels.shape and bool((digits & ~written).any()):
         raise AttachError(f"digits of answers had their vector, which reveals the digits after them: {_HIDDEN}")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def trainable_tokens(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase"
-) -> list[int] | dict[str, list[int]]:
-    """The `trainable_token_indices` with which PEFT trains the markers of an attached model.
+) -> list[int] | dict[str, list[int]] | None:
+    """The `trainable_token_indices` with which PEFT trains the new tokens of an attached model; None if it has none.
 
     A list if input and output embeddings are one matrix. If they are two, both are named, since PEFT would otherwise
     train the markers in the input only.
@@ -28,6 +28,8 @@ def trainable_tokens(
         >>> LoraConfig(trainable_token_indices=trainable_tokens(model, tokenizer))  # doctest: +SKIP
     """
     markers = list(marker_ids(tokenizer).values())
+    if not markers:
+        return None
     if is_tied(model):
         return markers
     names = {id(module): name.rpartition(".")[2] for name, module in reversed(list(model.named_modules()))}
@@ -69,6 +71,8 @@ def _adapters(model: Any) -> dict[str, Any]:
 
 def carries_rows(adapter: Any, model: "PreTrainedModel", ids: set[int]) -> bool:
     """Whether the weights of an adapter, given by its config, hold the rows of these ids in every matrix of a model."""
+    if not ids:
+        return True
     trained = getattr(adapter, "trainable_token_indices", None) or []
     if not isinstance(trained, dict):
         return is_tied(model) and ids <= set(trained)

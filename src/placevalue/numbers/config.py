@@ -1,6 +1,6 @@
 """The settings of numbers: those a user chooses, and those an attached model keeps in its `config.json`."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from placevalue.common.errors import ConfigError
@@ -8,14 +8,15 @@ from placevalue.common.validation import build, find_faults
 from placevalue.numbers.ignore import Ignore, check_ignore
 from placevalue.numbers.numerals import DEFAULT_PATTERN, pattern_regex, pattern_symbols
 from placevalue.numbers.rewrites import find_rewrite, keeps_values
+from placevalue.numbers.spelling import Spelling, check_bare
 
 Token = Literal["agg", "pause"]
 Position = Literal["before", "after"]
 Decimals = Literal["places", "ignore"]
 Negatives = Literal["opposite", "ignore"]
-Markers = Literal["drawn", "mean"]
+NewRows = Literal["drawn", "mean"]
 
-FORMER: dict[str, Any] = {"pattern": "paper", "negatives": "ignore", "markers": "mean"}
+FORMER: dict[str, Any] = {"pattern": "paper", "negatives": "ignore", "new_rows": "mean"}
 """What a setting was where a saved file does not name it: from before it existed or had its present default."""
 
 
@@ -25,7 +26,7 @@ HELD = ("aggregation", "decimals", "negatives", "vector")
 
 @dataclass(frozen=True)
 class Layout:
-    """How a number is written as tokens: `[F] d1 .. dn [/F]`, with or without an extra token."""
+    """How a number is written as tokens: `[F] d1 .. dn [/F]`, with or without markers and an extra token."""
 
     token: Token | None = None
     """The extra token of each number: None, `agg` for [AGG], or `pause` for [PAUSE]."""
@@ -39,6 +40,8 @@ class Layout:
     """How numerals are written in text before it is encoded, by a name in `REWRITES`; None leaves them as they are."""
     pauses: int = field(default=0, kw_only=True)
     """How many [PAUSE] follow each question, to give the model time before it answers."""
+    markers: bool = field(default=True, kw_only=True)
+    """Whether each number stands between [F] and [/F]."""
 
     def __post_init__(self) -> None:
         if isinstance(self.ignore, list):  # from JSON
@@ -57,6 +60,8 @@ class Layout:
                 faults.append(str(error))
         if isinstance(self.pauses, int) and self.pauses < 0:
             faults.append(f"pauses={self.pauses}: expected 0 or more")
+        if self.markers is False:
+            faults += check_bare(self.pattern, self.ignore)
         return faults or self._rewrite_faults()
 
     def _rewrite_faults(self) -> list[str]:
@@ -77,6 +82,11 @@ class Layout:
                 "places, so [AGG] would hold another number. Leave the token out, or rewrite answers alone"
             ]
         return []
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether it writes any token that the base tokenizer does not have."""
+        return self.markers or self.token is not None or self.pauses > 0
 
     @property
     def keeps_values(self) -> bool:
@@ -116,7 +126,7 @@ class NumberConfig(Layout):
 
 @dataclass(frozen=True)
 class NumberIds:
-    """The ids that numbers consist of."""
+    """The ids that numbers consist of; -1 is one that the layout never writes."""
 
     open: int
     close: int
@@ -132,6 +142,13 @@ class NumberIds:
     """The letters that begin an exponent."""
     bracket: int = -1
     """The opening bracket that makes a number negative; -1 if the pattern writes none."""
+    spelling: Spelling | None = field(default=None, compare=False, repr=False)
+    """What numbers without markers are found by; never stored, since it comes from the tokenizer."""
+
+    @property
+    def marked(self) -> bool:
+        """Whether numbers stand between markers."""
+        return self.open != -1
 
     @property
     def symbols(self) -> tuple[int, ...]:
@@ -159,6 +176,12 @@ class AttachedConfig:
         """Whether the model answers wrongly where placevalue is left out."""
         held = self.aggregation is not None or self.vector is not None
         return held or self.layout.rewrite is not None or self.layout.pauses > 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry of a model's `config.json`."""
+        values = asdict(self)
+        del values["ids"]["spelling"]
+        return values
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "AttachedConfig":

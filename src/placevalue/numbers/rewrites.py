@@ -182,9 +182,11 @@ def _write_scientific(numeral: Numeral) -> str:
     given = _EXPONENT.match(parts.after)
     digits = parts.whole + (parts.fraction or "")
     kept = digits.lstrip("0")
-    power = len(parts.whole) - 1 - (len(digits) - len(kept)) + (int(given[1]) if given else 0) if kept else 0
+    power = len(parts.whole) - 1 - (len(digits) - len(kept)) + (int(given[1]) if given else 0)
+    if not kept:  # 0.00 keeps its places
+        kept, power = f"0{parts.fraction or ''}", 0
     after = parts.after[given.end() :] if given else parts.after
-    return f"{parts.before}{kept or '0'} [EXP] {power}{after}"
+    return f"{parts.before}{kept} [EXP] {power}{after}"
 
 
 def _read_scientific(text: str) -> str:

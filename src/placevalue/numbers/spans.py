@@ -1,14 +1,14 @@
 """Numbers in ids: where each one is, and each digit's value and place. Uses tensors only, no loops over the data."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from placevalue.numbers.bare import Bare, read_bare, read_bare_within
 from placevalue.numbers.config import NumberIds
+from placevalue.numbers.constants import constant as constant
 
 _FRACTION_DIGITS = 16  # how many following digits count for `fractions`; a power of two
 _EXPONENT_DIGITS = 4  # how many digits of an exponent count; `extended` writes at most three
@@ -74,7 +74,8 @@ class Tokens:
     """What each token of a batch is, and which number it belongs to.
 
     A number runs from an open marker over digits, symbols, [AGG] and [PAUSE] to its close marker, or to the last of
-    these if something else follows, so a number that was cut off counts with the digits it has.
+    these if something else follows, so a number that was cut off counts with the digits it has. In a layout without
+    markers it is what the pattern matches, see `numbers/bare.py`, with the [AGG] or [PAUSE] beside it.
     """
 
     found: Tensor
@@ -82,9 +83,22 @@ class Tokens:
     kinds: Tensor
     """What each token is, by `KINDS`: `(rows, length, kinds)`."""
     start: Tensor
-    """The position of the open marker of each token's number: `(rows, length)`; meaningless without `member`."""
+    """The position of the open marker of each token's number, or without markers that of its first token: `(rows,
+    length)`; meaningless without `member`."""
     member: Tensor
     """Whether each token belongs to a number, including its close but not its open marker: `(rows, length)`."""
+    marked: bool = True
+    """Whether numbers stand between markers."""
+
+    @property
+    def each(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """All its tensors."""
+        return self.found, self.kinds, self.start, self.member
+
+    def at(self, kept: Tensor, width: int) -> "Tokens":
+        """The first columns of some of its rows."""
+        found, kinds, start, member = (each[kept, :width] for each in self.each)
+        return Tokens(found, kinds, start, member, self.marked)
 
     def kind(self, name: str) -> Tensor:
         """One of the `KINDS`: `(rows, length)`."""
@@ -112,6 +126,8 @@ def _table(ids: NumberIds) -> tuple[tuple[int, ...], tuple[tuple[float, ...], ..
 
 def read_tokens(ids: Tensor, number_ids: NumberIds) -> Tokens:
     """Find the numbers in ids `(rows, length)`."""
+    if not number_ids.marked:
+        return _from_bare(ids, number_ids, read_bare(ids, number_ids))
     known, table = _table(number_ids)
     found = ids.unsqueeze(-1) == constant(torch.tensor, known, ids.device)
     kinds = found.float() @ constant(torch.tensor, table, ids.device)
@@ -120,6 +136,35 @@ def read_tokens(ids: Tensor, number_ids: NumberIds) -> Tokens:
     stops = (part == 0) * constant(torch.arange, ids.shape[1], ids.device)
     start = torch.nn.functional.pad(stops.cummax(1).values, (1, 0))[:, :-1]
     return Tokens(found, kinds, start, opens.gather(1, start) * inner > 0)
+
+
+def _from_bare(ids: Tensor, number_ids: NumberIds, bare: Bare) -> Tokens:
+    """What each token is in numbers without markers."""
+    columns = {"agg": bare.member & (ids == number_ids.agg), "part": bare.member, "inner": bare.member}
+    columns |= {
+        name: getattr(bare, name) for name in ("digit", "point", "value", "minus", "exponent", "extra", "negative")
+    }
+    none = constant(torch.tensor, (False,), ids.device).expand_as(ids)
+    kinds = torch.stack([columns.get(name, none).float() for name in KINDS], -1)
+    known = constant(torch.tensor, (*number_ids.digits, number_ids.point), ids.device)
+    return Tokens(ids.unsqueeze(-1) == known, kinds, bare.start, bare.member, marked=False)
+
+
+def read_within(ids: Tensor, number_ids: NumberIds, gold: Tokens) -> Tokens:
+    """Other ids where numbers without markers are: of each, the digits and symbols up to the first other token."""
+    return _from_bare(ids, number_ids, read_bare_within(ids, number_ids, gold.start, gold.member))
+
+
+def join_tokens(one: Tokens, other: Tokens) -> Tokens:
+    """Two batches of the same length as one."""
+    found, kinds, start, member = (torch.cat(pair) for pair in zip(one.each, other.each, strict=True))
+    return Tokens(found, kinds, start, member, one.marked)
+
+
+def _positions(like: Tensor, first: int) -> Tensor:
+    """The positions of a row, counted from `first`."""
+    positions = constant(torch.arange, like.shape[1], like.device)
+    return positions + first if first else positions
 
 
 def find_digits(
@@ -155,7 +200,9 @@ def place_digits(
     def since_start(flags: Tensor) -> Tensor:
         """How many flags there are from the start of each token's number to the token itself."""
         counts = flags.long().cumsum(1)
-        return counts - counts.gather(1, start)
+        # An open marker has no flags, but what a number without markers begins with may have one.
+        before = counts if tokens.marked else counts - flags.long()
+        return counts - before.gather(1, start)
 
     def per_number(amounts: Tensor) -> Tensor:
         """Amounts summed over each number, at every position of it."""
@@ -181,28 +228,8 @@ def place_digits(
         negative = (per_number(before) > 0) & (per_number(values * mantissa) > 0)
     slots = start
     if at_agg:
-        here = (tokens.kind("agg") * member).long() * constant(torch.arange, start.shape[1], start.device)
+        first = 0 if tokens.marked else 1  # without markers [AGG] may be the first token of all
+        here = (tokens.kind("agg") * member).long() * _positions(start, first)
         slots = torch.zeros_like(start).scatter_reduce(1, start, here, "amax").gather(1, start)
-        mantissa = mantissa & (slots > 0)
+        mantissa, slots = mantissa & (slots > 0), (slots - first).clamp(min=0) if first else slots
     return Digits(values, places, leading.clamp(min=1), slots, mantissa, start.shape[1], negative)
-
-
-_made: dict[tuple[Any, ...], Tensor] = {}
-
-
-def constant(make: Callable[..., Tensor], what: Any, device: torch.device, dtype: torch.dtype | None = None) -> Tensor:
-    """`make(what)` on a device, cached; do not change it in place.
-
-    Copying it to an accelerator in every step would stall, and even a range is one more kernel to launch.
-    """
-    if torch.compiler.is_compiling():
-        return make(what, device=device, dtype=dtype)
-    key = make, what, device, dtype
-    kept = _made.get(key)
-    if kept is None:
-        # The cached tensor must also work in training, and a tracer's placeholder must not be cached.
-        with torch.inference_mode(False):
-            kept = make(what, device=device, dtype=dtype)
-        if type(kept) is Tensor:
-            _made[key] = kept
-    return kept

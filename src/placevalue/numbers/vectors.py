@@ -7,7 +7,6 @@ It may have parameters, as one module. Add your own `Vector` to `VECTORS` to use
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
@@ -47,7 +46,7 @@ class Reading:
     training: bool
     """Whether the model is in training."""
 
-    @cached_property
+    @property
     def ranks(self) -> Tensor:
         """How many digits of its number stand before each digit: `(rows, length)`."""
         mask = self.digits.mask.long()
@@ -57,7 +56,7 @@ class Reading:
         first = first.scatter_reduce(1, slots, torch.where(self.digits.mask, before, before.shape[1]), "amin")
         return (before - first.gather(1, slots)) * mask
 
-    @cached_property
+    @property
     def values(self) -> Tensor:
         """What each number is worth, as Python's float() reads it, in float64: `(rows, slots)`; 0 without a number."""
         mask, slots = self.digits.mask.long(), self.digits.numbers * self.digits.mask
@@ -74,10 +73,11 @@ class Reading:
         largest = torch.finfo(torch.float64).max
         return self.turn((whole.double() * up / down).clamp(max=largest).unsqueeze(-1)).squeeze(-1)
 
-    @cached_property
+    @property
     def magnitudes(self) -> Tensor:
         """sign(x) log(1 + |x|) of each number x: `(rows, slots)`."""
-        return (self.values.sign() * self.values.abs().log1p()).to(self.own)
+        values = self.values
+        return (values.sign() * values.abs().log1p()).to(self.own)
 
     @property
     def scale(self) -> Tensor:
@@ -239,7 +239,8 @@ def build_fone(dim: int) -> nn.Module:
 def bits_in(reading: Reading, module: nn.Module | None) -> Tensor:
     """A linear map of the 64 bits of the float64 of x, and of that of 1 / x, each 1 or -1."""
     assert module is not None
-    both = torch.stack([reading.values, 1 / reading.values], -1).view(torch.int64)
+    values = reading.values
+    both = torch.stack([values, 1 / values], -1).view(torch.int64)
     bits = both.unsqueeze(-1) >> constant(torch.arange, 64, both.device) & 1
     return module((2 * bits - 1).flatten(2).to(reading.own)) * reading.scale
 

@@ -7,11 +7,13 @@ number 25 is written, and a special token `25` even matches inside 1254.
 from collections.abc import Iterable
 from itertools import product
 
+import torch
 from tokenizers import AddedToken, Tokenizer
 
 from placevalue.common.errors import TokenizerError
 from placevalue.numbers.config import Layout, NumberIds
 from placevalue.numbers.numerals import find_numerals, pattern_symbols
+from placevalue.numbers.spans import read_tokens
 
 # A token is tried between these: digits, and what may connect them with a token that has none.
 _BEFORE, _AFTER = ("", "0", "0.", "0e", "-"), ("", "0", "000", ".0", "e0")
@@ -68,12 +70,27 @@ def _is_broken(
     numerals = find_numerals(text, layout.pattern, layout.ignore)
     # With other characters of the token on both sides, a numeral is part of a name.
     outside = [each for each in numerals if each.start <= start or each.end >= end]
+    written = tokenizer.encode(text, add_special_tokens=False).ids
+    if not ids.marked:  # a sign or a point may be one token with what stands before it, so compare digits
+        groups = [[known[c] for c in each.text if c in "0123456789"] for each in numerals]
+        others = [group for group, each in zip(groups, numerals, strict=True) if each in outside]
+        return [[i for i in each if i in ids.digits] for each in _bare_numbers(written, ids)] not in (groups, others)
     numbers: list[list[int]] = []
     inside = False
-    for i in tokenizer.encode(text, add_special_tokens=False).ids:
+    for i in written:
         inside = i == ids.open or (inside and i != ids.close)
         if i == ids.open:
             numbers.append([])
         elif inside and i not in (ids.agg, ids.pause):
             numbers[-1].append(i)
     return numbers not in [[[known[c] for c in each.text] for each in kept] for kept in (numerals, outside)]
+
+
+def _bare_numbers(written: list[int], ids: NumberIds) -> list[list[int]]:
+    """The tokens of each number in ids without markers."""
+    tokens = read_tokens(torch.tensor([written], dtype=torch.long), ids)
+    found: dict[int, list[int]] = {}
+    for i, start, member in zip(written, tokens.start[0].tolist(), tokens.member[0].tolist(), strict=True):
+        if member:
+            found.setdefault(start, []).append(i)
+    return list(found.values())

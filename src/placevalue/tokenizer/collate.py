@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from placevalue.common.errors import ConfigError
-from placevalue.tokenizer.encoding import IGNORED, Example, is_two_part, mark_written, marks_written
+from placevalue.tokenizer.encoding import IGNORED, Example, is_two_part, mark_written, marks_written, unwritten_ids
 from placevalue.tokenizer.tokenizer import MARKER_NAMES, check_added_tokens, marker_ids, number_layout
 
 _SORTED = 50  # number of batches pooled before sorting by length
@@ -89,8 +89,7 @@ def clean_targets(tokenizer: Any, example: dict[str, Any]) -> dict[str, Any]:
         >>> data = data.map(lambda example: clean_targets(tokenizer, example))  # doctest: +SKIP
     """
     _refuse_rewrite(tokenizer)
-    markers = marker_ids(tokenizer)
-    unwritten = {markers["agg"], markers["pause"]}
+    layout, markers, unwritten = number_layout(tokenizer), marker_ids(tokenizer), unwritten_ids(tokenizer)
     # Tensors and arrays, which data sets may return, neither compare nor join as lists do.
     example = {key: value.tolist() if hasattr(value, "tolist") else value for key, value in example.items()}
     two_part = is_two_part(tokenizer, None)
@@ -106,7 +105,10 @@ def clean_targets(tokenizer: Any, example: dict[str, Any]) -> dict[str, Any]:
             f"every token of an example carries loss, {names} included, which a model never writes: give the prompt "
             "the label -100 (in TRL completion_only_loss=True or assistant_only_loss=True), or use encode_texts"
         )
-    kept = _learn_whole_numbers(ids, labels, markers, unwritten)
+    if layout.markers:
+        kept = _learn_whole_numbers(ids, labels, markers, unwritten)
+    else:
+        kept = _without_read(ids, labels, unwritten, 1 if layout.position == "before" else -1)
     aligned = {key for key, value in example.items() if isinstance(value, list) and len(value) == len(ids)}
     cleaned = {key: [example[key][index] for index in kept] for key in aligned}
     labels = [labels[index] for index in kept]
@@ -164,6 +166,12 @@ def _learn_whole_numbers(ids: list[int], labels: list[int], markers: dict[str, i
                 kept = [each for each in kept if each < opened or ids[each] not in unwritten]
             opened = None
     return kept
+
+
+def _without_read(ids: list[int], labels: list[int], unwritten: set[int], beside: int) -> list[int]:
+    """The positions to keep without markers: all but [AGG] and [PAUSE] `beside` a digit that carries loss."""
+    learnt = [label != IGNORED for label in labels] + [False]  # the last is also what stands before the first
+    return [at for at, i in enumerate(ids) if i not in unwritten or not (learnt[at] or learnt[at + beside])]
 
 
 class LikeLengths(Sampler[int]):

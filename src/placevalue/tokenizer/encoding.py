@@ -1,21 +1,31 @@
 """Encode questions and answers as ids and labels, for encoder-decoder and decoder-only models.
 
-Only this module makes targets. They contain `[F] d1 .. dn [/F]` without [AGG] or [PAUSE], which a model reads but never
-writes: an [AGG] before the digits of a target would reveal them.
+Only this module makes targets. They contain `[F] d1 .. dn [/F]`, or digits alone, without [AGG] or [PAUSE], which a
+model reads but never writes: an [AGG] before the digits of a target would reveal them.
 """
 
 import logging
 from collections.abc import Sequence
 
+import torch
 from transformers import PreTrainedTokenizerBase
 
 from placevalue.common.errors import ConfigError, TokenizerError
 from placevalue.common.hub import is_encoder_decoder
+from placevalue.numbers.config import NumberIds
 from placevalue.numbers.rewrites import find_rewrite
+from placevalue.numbers.spans import read_tokens
 from placevalue.numbers.vectors import find_vector
 from placevalue.tokenizer.prompt import SEPARATED, Prompt, chat_parts
 from placevalue.tokenizer.rewriting import Part, rewrite_of, rewritten
-from placevalue.tokenizer.tokenizer import SETTINGS, check_added_tokens, check_unchanged, marker_ids, number_layout
+from placevalue.tokenizer.tokenizer import (
+    SETTINGS,
+    check_added_tokens,
+    check_unchanged,
+    marker_ids,
+    number_ids,
+    number_layout,
+)
 
 logger = logging.getLogger(__name__)
 Ids = list[int]
@@ -51,7 +61,7 @@ def encode_pairs(
         max_question: Cut questions to this many tokens; a warning says how many were cut.
         max_answer: Cut answers to this many tokens.
         separator: The text between question and answer for decoder-only models.
-        plain: Accept a tokenizer without number markers, for comparison.
+        plain: Accept a tokenizer that is not from `number_tokenizer`, for comparison.
         prompt: `Prompt(chat=True)` puts each question into the tokenizer's chat template, without a separator.
 
     Example:
@@ -83,7 +93,7 @@ def encode_and_count(
         logger.warning("the tokenizer writes [AGG], but no model is attached to it yet: attach one before training")
     prompts, cut = encode_and_cut(tokenizer, questions, encoder_decoder, max_question, separator, plain, prompt)
     whole = encode_answers(tokenizer, answers, encoder_decoder, plain)
-    targets, cut_targets = _fit("answers", whole, max_answer, ([], []), {})
+    targets, cut_targets = _fit("answers", whole, max_answer, ([], []))
     examples, marked = [], not plain and marks_written(tokenizer)
     for ids, target in zip(prompts, targets, strict=True):
         if encoder_decoder:
@@ -128,11 +138,11 @@ def encode_and_cut(
         before, after = _ids(tokenizer, chat_parts(tokenizer, prompt))
     elif not encoder_decoder:
         after = [i for i in after if i != tokenizer.eos_token_id] + _ids(tokenizer, [separator])[0]
-    markers = {} if plain else marker_ids(tokenizer)
-    if not plain:
-        pauses = [markers["pause"]] * number_layout(tokenizer).pauses
+    if not plain and (count := number_layout(tokenizer).pauses):
+        pauses = [marker_ids(tokenizer)["pause"]] * count
         after = pauses + after if encoder_decoder else after + pauses
-    return _fit("questions", _ids(tokenizer, questions, "question"), max_question, (before, after), markers)
+    numbers = None if plain else number_ids(tokenizer)
+    return _fit("questions", _ids(tokenizer, questions, "question"), max_question, (before, after), numbers)
 
 
 def encode_answers(
@@ -141,7 +151,7 @@ def encode_answers(
     """The labels of `encode_pairs` for the answers alone, uncut."""
     if not plain:
         check_added_tokens(tokenizer)
-    unwritten = set() if plain else {marker_ids(tokenizer)[name] for name in ("agg", "pause")}
+    unwritten = set() if plain else unwritten_ids(tokenizer)
     end = tokenizer.eos_token_id
     if end is None:
         raise TokenizerError("the tokenizer has no eos_token, which must end every answer: set tokenizer.eos_token")
@@ -158,7 +168,7 @@ def encode_texts(
     Raises an error if [AGG] comes before the digits, since it would reveal the digits that the model must predict.
     """
     check_added_tokens(tokenizer)
-    layout, markers = number_layout(tokenizer), marker_ids(tokenizer)
+    layout = number_layout(tokenizer)
     if (layout.token, layout.position) == ("agg", "before"):
         raise TokenizerError(
             "token='agg' with position='before' reveals a number's digits before the model must predict them: for a "
@@ -176,9 +186,15 @@ def encode_texts(
             f"{setting} is for questions with answers, which a plain text does not tell apart: use encode_pairs, or a "
             "tokenizer without it"
         )
-    fitted, _ = _fit("texts", _ids(tokenizer, texts, "answer"), max_length, _around(tokenizer), markers)
-    silent = {markers["agg"], markers["pause"]}
+    around = _around(tokenizer)
+    fitted, _ = _fit("texts", _ids(tokenizer, texts, "answer"), max_length, around, number_ids(tokenizer))
+    silent = unwritten_ids(tokenizer)
     return [_example(ids, [IGNORED if i in silent else i for i in ids]) for ids in fitted]
+
+
+def unwritten_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
+    """The ids of [AGG] and [PAUSE], if the layout has new tokens: a model reads and never writes them."""
+    return {id_ for name, id_ in marker_ids(tokenizer).items() if name in ("agg", "pause")}
 
 
 def _ids(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], part: Part | None = None) -> list[Ids]:
@@ -199,7 +215,7 @@ def _around(tokenizer: PreTrainedTokenizerBase) -> tuple[Ids, Ids]:
 
 
 def _fit(
-    what: str, bodies: list[Ids], longest: int | None, around: tuple[Ids, Ids], markers: dict[str, int]
+    what: str, bodies: list[Ids], longest: int | None, around: tuple[Ids, Ids], numbers: NumberIds | None = None
 ) -> tuple[list[Ids], list[bool]]:
     """Put tokens around texts and cut those that become longer than `longest`; also return which were cut."""
     before, after = around
@@ -209,19 +225,42 @@ def _fit(
     cut = [limit is not None and len(body) > limit for body in bodies]
     if any(cut):
         logger.warning("%d of %d %s were longer than %d tokens and were cut", sum(cut), len(cut), what, longest)
-    return [before + _cut(body, limit, markers) + after for body in bodies], cut
+    return [before + _cut(body, limit, numbers) + after for body in bodies], cut
 
 
-def _cut(ids: Ids, limit: int | None, markers: dict[str, int]) -> Ids:
+def _cut(ids: Ids, limit: int | None, numbers: NumberIds | None) -> Ids:
     """The first tokens of a text, without a number that would be cut in two, since that would change its value."""
     kept = ids[:limit]
-    if len(kept) < len(ids):
-        for index in reversed(range(len(kept))):
-            if kept[index] == markers.get("close"):
-                break
-            if kept[index] == markers.get("open"):
-                return kept[:index]
+    if numbers is None or len(kept) == len(ids):
+        return kept
+    if not numbers.marked:
+        return kept[: _whole_numbers(ids, len(kept), numbers)]
+    for index in reversed(range(len(kept))):
+        if kept[index] == numbers.close:
+            break
+        if kept[index] == numbers.open:
+            return kept[:index]
     return kept
+
+
+def _whole_numbers(ids: Ids, limit: int, numbers: NumberIds) -> int:
+    """How many of the first tokens of a text without markers hold the numbers that the whole text has there."""
+
+    def starts(ids: Ids) -> list[int | None]:
+        tokens = read_tokens(torch.tensor([ids], dtype=torch.long), numbers)
+        return [s if m else None for s, m in zip(tokens.start[0].tolist(), tokens.member[0].tolist(), strict=True)]
+
+    whole = starts(ids)
+    while limit:
+        start = whole[limit]
+        if start is None or start == limit:  # no number goes on here
+            # What follows may still decide what stands before it, as in 1e5x.
+            changed = [here for here, there in zip(whole, starts(ids[:limit]), strict=False) if here != there]
+            if not changed:
+                break
+            start = min((each for each in changed if each is not None), default=0)
+        limit = start
+    return limit
 
 
 def is_two_part(tokenizer: PreTrainedTokenizerBase, given: bool | None) -> bool:

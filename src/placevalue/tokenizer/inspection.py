@@ -15,7 +15,7 @@ from placevalue.common.text import visible
 from placevalue.numbers.aggregation import digit_weights
 from placevalue.numbers.config import Decimals
 from placevalue.numbers.numerals import Numeral, find_numerals
-from placevalue.numbers.spans import find_digits
+from placevalue.numbers.spans import find_digits, read_tokens
 from placevalue.tokenizer.tokenizer import (
     MARKER_NAMES,
     SETTINGS,
@@ -51,6 +51,8 @@ class Inspection:
     ours: list[str]
     numbers: list[tuple[Numeral, list[tuple[int, int, float]]]]
     """Each number as the model reads it: its digits with their places and weights."""
+    inside: frozenset[int] = frozenset()
+    """Which of our pieces belong to a number."""
 
     @property
     def cost(self) -> str:
@@ -81,9 +83,8 @@ class Inspection:
         """What Jupyter shows; its colours suit dark and light pages."""
         shown = []
         for name, pieces in self.lines.items():
-            spans = (
-                f'<span style="padding:0 .25em;{_STYLES[kind]}">{_cell(piece)}</span>' for piece, kind in _kinds(pieces)
-            )
+            kinds = _kinds(pieces, self.inside if name == "after" else frozenset())
+            spans = (f'<span style="padding:0 .25em;{_STYLES[kind]}">{_cell(piece)}</span>' for piece, kind in kinds)
             shown.append(f'<div style="line-height:1.8"><b>{name}</b> <code>{" ".join(spans)}</code></div>')
         rows = ("".join(f'<td style="text-align:right">{_cell(cell)}</td>' for cell in row) for row in _rows(self))
         head = "".join(f"<th>{name}</th>" for name in _HEADER)
@@ -127,7 +128,8 @@ def inspect_text(
     tokens = tokenizer.convert_ids_to_tokens(ids)
     pieces = [names.get(i) or _friendly(token) for i, token in zip(ids, tokens, strict=True)]
     layout = number_layout(tokenizer)
-    found = find_digits(torch.tensor([ids], dtype=torch.long), number_ids(tokenizer), decimals)
+    row, known = torch.tensor([ids], dtype=torch.long), number_ids(tokenizer)
+    found = find_digits(row, known, decimals)
     weights = digit_weights(found.places, found.leading, torch.float32)
     if found.negative is not None:
         weights = torch.where(found.negative, -weights, weights)
@@ -135,9 +137,13 @@ def inspect_text(
     columns = (each[found.mask].tolist() for each in (found.numbers, found.values, found.places, weights))
     for slot, *digit in zip(*columns, strict=True):
         digits.setdefault(slot, []).append(tuple(digit))
-    numbers = list(zip(find_numerals(text, layout.pattern, layout.ignore), digits.values(), strict=True))
+    numerals = find_numerals(text, layout.pattern, layout.ignore)
+    if len(numerals) != len(digits):  # the base makes digits of other characters, which no markers set apart
+        numerals = find_numerals(str(tokenizer.decode(ids)), layout.pattern)
+    numbers = list(zip(numerals, digits.values(), strict=True))
     before = None if base is None else [_friendly(piece) for piece in base.tokenize(text)]
-    return Inspection(before, pieces, numbers)
+    inside = read_tokens(row, known).member[0].nonzero().flatten().tolist()
+    return Inspection(before, pieces, numbers, frozenset(inside))
 
 
 def _friendly(token: str) -> str:
@@ -146,13 +152,11 @@ def _friendly(token: str) -> str:
     return "".join(c.encode("unicode_escape").decode() if unicodedata.category(c) in ("Co", "Cn") else c for c in shown)
 
 
-def _kinds(pieces: list[str]) -> Iterator[tuple[str, str]]:
+def _kinds(pieces: list[str], inside: frozenset[int]) -> Iterator[tuple[str, str]]:
     """Each piece, and whether it is a marker, part of a number or other text."""
-    inside = False
-    for piece in pieces:
+    for at, piece in enumerate(pieces):
         marker = piece in MARKER_NAMES.values()
-        inside = (inside or piece == MARKER_NAMES["open"]) and piece != MARKER_NAMES["close"]
-        yield piece, "marker" if marker else "number" if inside else "text"
+        yield piece, "marker" if marker else "number" if at in inside else "text"
 
 
 def _rows(inspection: Inspection) -> Iterator[tuple[str, ...]]:
@@ -182,16 +186,16 @@ def _rich(inspection: Inspection) -> "RenderableType":
 
     parts: list[RenderableType] = []
     for name, pieces in inspection.lines.items():
-        parts += [Text(name, "bold"), _coloured(pieces), ""]
+        parts += [Text(name, "bold"), _coloured(pieces, inspection.inside if name == "after" else frozenset()), ""]
     return Group(*parts, _table(inspection), inspection.cost)
 
 
-def _coloured(pieces: list[str]) -> "Text":
+def _coloured(pieces: list[str], inside: frozenset[int]) -> "Text":
     """Pieces in alternating colours, with dim markers and bold numbers."""
     from rich.text import Text
 
     line, styles = Text(), {"marker": "dim magenta", "number": "bold green"}
-    for index, (piece, kind) in enumerate(_kinds(pieces)):
+    for index, (piece, kind) in enumerate(_kinds(pieces, inside)):
         line.append(visible(piece), styles.get(kind, _TINTS[index % 2]))
         line.append(" ")
     return line

@@ -59,6 +59,10 @@ class Signs:
         return self.start + self.guard + self.markers
 
 
+NO_SIGNS = Signs(*[""] * 7)
+"""Of a tokenizer that stays as it is."""
+
+
 def choose_signs(normalize: Callable[[str], str], vocabulary: Json, tokens: Iterable[AddedToken]) -> Signs:
     """The first set of characters that the normalizer keeps and the vocabulary does not contain, and a shield.
 
@@ -81,7 +85,7 @@ _STARTS = PRESET_STARTS + ",eE$"
 
 
 def write_numbers(tokenizer_json: str, layout: Layout, signs: Signs) -> str:
-    """Return a `tokenizer.json` that writes numbers as digits between markers."""
+    """Return a `tokenizer.json` that writes numbers as digits, between markers if the layout has them."""
     spec = json.loads(tokenizer_json)
     spec["truncation"] = spec["padding"] = None
     normalizers = _steps(spec["normalizer"], "normalizers")
@@ -93,8 +97,10 @@ def write_numbers(tokenizer_json: str, layout: Layout, signs: Signs) -> str:
     # Numbers first: some normalizers turn ½ or ² into digits, others delete the text between two numbers.
     steps = [*_number_steps(layout, signs), *normalizers, *prefix, drop_start]
     spec["normalizer"] = {"type": "Sequence", "normalizers": steps}
-    spec["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": _split_digits(pre_tokenizers, signs)}
-    spec["decoder"] = _decoder(_steps(spec["decoder"], "decoders"), signs)
+    first = layout.markers or (layout.token is not None and layout.position == "before")
+    spec["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": _split_digits(pre_tokenizers, signs, first)}
+    if layout.needs_rows:
+        spec["decoder"] = _decoder(_steps(spec["decoder"], "decoders"), signs)
     for token in spec["added_tokens"]:
         # If matched after the normalizer, the markers around its digits would split such a token.
         token["normalized"] &= not any(c in "0123456789" for c in token["content"])
@@ -119,16 +125,24 @@ def _number_steps(layout: Layout, signs: Signs) -> list[Json]:
     start, guard, close, shield = signs.start, signs.guard, signs.close, re.escape(signs.shield)
     extra = {None: "", "agg": signs.agg, "pause": signs.pause}[layout.token]
     before, after = (extra, "") if layout.position == "before" else ("", extra)
-    ends, begins, inside = _searches(layout, signs, after + close)
-    return [
+    steps = [
         # Later steps panic after an insertion at the very start of a text, so start with a character.
         {"type": "Prepend", "prepend": start},
         # Keep a marker in the content of its added token, which is normalized too.
         _replace(f"[{signs.reserved}](?<!\\A{start})(?!(?<=\\A{start}{shield}[{signs.markers}])\\z)", signs.exchange),
+    ]
+    if not layout.markers and layout.token is None:
+        return [*steps, _replace("(?=[0-9])|(?<=[0-9])(?![0-9])", guard)]
+    ends, begins, inside = _searches(layout, signs, after + close)
+    steps += [
         _replace(ends, after + close),
         _replace(begins, signs.open + before + guard),
         _replace(inside, guard),
     ]
+    if layout.markers:
+        return steps
+    # They were only needed to find the rest, but what follows a number is still not one piece with its end.
+    return [*steps, _replace(signs.open, ""), _replace(close, "" if after else guard)]
 
 
 def _searches(layout: Layout, signs: Signs, closing: str) -> tuple[str, str, str]:
@@ -213,12 +227,12 @@ def _take_prefix(normalizers: list[Json], pre_tokenizers: list[Json], signs: Sig
     return []
 
 
-def _split_digits(pre_tokenizers: list[Json], signs: Signs) -> list[Json]:
-    """The base steps with a split at every guard."""
+def _split_digits(pre_tokenizers: list[Json], signs: Signs, first: bool) -> list[Json]:
+    """The base steps with a split at every guard; `first` if one follows each of our tokens before a number."""
     split = {"type": "Split", "behavior": "Removed", "invert": False}
     if any(step["type"] == "Metaspace" and step["prepend_scheme"] == "first" for step in pre_tokenizers):
-        # Only Metaspace knows where the text begins. Its space before a guard is dropped with the guard.
-        return [*pre_tokenizers, split | {"pattern": {"Regex": f"▁?{signs.guard}"}}]
+        # Only Metaspace knows where the text begins. Its space between our token and a guard is dropped with the guard.
+        return [*pre_tokenizers, split | {"pattern": {"Regex": f"{'▁?' if first else ''}{signs.guard}"}}]
     return [split | {"pattern": {"String": signs.guard}}, *pre_tokenizers]
 
 

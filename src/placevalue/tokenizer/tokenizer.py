@@ -1,9 +1,10 @@
-"""Number tokenizers: copies of fast tokenizers that write numbers as `[F] [AGG] d1 .. dn [/F]`.
+"""Number tokenizers: copies of fast tokenizers that write numbers as `[F] [AGG] d1 .. dn [/F]`, or without markers.
 
 The copy is an ordinary fast tokenizer with a plain `tokenizer.json`. Text without numbers keeps its ids.
 """
 
 from dataclasses import asdict
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,11 @@ from placevalue.numbers.ignore import Ignore
 from placevalue.numbers.numerals import find_numerals, pattern_symbols
 from placevalue.numbers.rewrites import read_text, rewrite_text
 from placevalue.numbers.spans import find_digits
+from placevalue.numbers.spelling import Spelling
 from placevalue.numbers.vectors import find_vector
 from placevalue.tokenizer.added_tokens import refuse_swallowing
-from placevalue.tokenizer.surgery import Signs, choose_signs, write_numbers
+from placevalue.tokenizer.surgery import NO_SIGNS, Signs, choose_signs, write_numbers
+from placevalue.tokenizer.vocabulary import PROBES, read_spelling, splits_digits
 
 # The key of the settings in `tokenizer_config.json` and in a model's `config.json`.
 SETTINGS = "placevalue"
@@ -64,7 +67,8 @@ def describe_layout(layout: Layout) -> str:
     """How the layout writes 12."""
     extra = [MARKER_NAMES[layout.token]] if layout.token else []
     digits = [*extra, "1", "2"] if layout.position == "before" else ["1", "2", *extra]
-    return f"12 as {' '.join([MARKER_NAMES['open'], *digits, MARKER_NAMES['close']])}"
+    parts = [MARKER_NAMES["open"], *digits, MARKER_NAMES["close"]] if layout.markers else digits
+    return f"12 as {' '.join(parts)}"
 
 
 def number_tokenizer(
@@ -77,10 +81,12 @@ def number_tokenizer(
     token: Token | None = None,
     rewrite: str | None = None,
     pauses: int | None = None,
+    markers: bool | None = None,
 ) -> PreTrainedTokenizerFast:
-    """Copy a tokenizer so that it writes each number digit by digit between markers.
+    """Copy a tokenizer so that it writes each number digit by digit, between markers unless you leave them out.
 
-    Every layout adds all four markers in the same order, so all layouts share one vocabulary.
+    Every layout with new tokens adds all four in the same order, so all these share one vocabulary. Without markers,
+    an extra token and pauses none is added, and a base that splits digits already keeps its pipeline as it is.
 
     Args:
         base: A hub name, a folder, or a fast tokenizer; it is not changed.
@@ -92,13 +98,13 @@ def number_tokenizer(
         rewrite: How numerals are written in text. Only `encode_pairs` and the other functions of placevalue rewrite
             texts, and `decode` reads answers back: the tokenizer alone encodes a text as it is.
         pauses: How many [PAUSE] `encode_pairs` and `encode_questions` put after each question.
+        markers: Whether each number stands between [F] and [/F].
 
     Example:
         >>> tokenizer = number_tokenizer("google/flan-t5-base", token="agg")  # doctest: +SKIP
     """
-    config = _configured(
-        config, token=token, position=position, pattern=pattern, ignore=ignore, rewrite=rewrite, pauses=pauses
-    )
+    given = {"position": position, "pattern": pattern, "ignore": ignore, "rewrite": rewrite, "pauses": pauses}
+    config = _configured(config, token=token, markers=markers, **given)
     tokenizer = base if isinstance(base, PreTrainedTokenizerBase) else load_tokenizer(base)
     if not tokenizer.is_fast:
         raise TokenizerError(
@@ -109,13 +115,7 @@ def number_tokenizer(
         raise TokenizerError(
             f"the tokenizer already writes numbers ({number_layout(tokenizer)}): give its base tokenizer instead"
         )
-    backend = tokenizer.backend_tokenizer
-    normalize = backend.normalizer.normalize_str if backend.normalizer else str
-    tokens = backend.get_added_tokens_decoder()
-    signs = choose_signs(normalize, tokenizer.get_vocab(), (tokens[id_] for id_ in sorted(tokens)))
-    changed = Tokenizer.from_str(write_numbers(backend.to_str(), config, signs))
-    markers = [AddedToken(signs.shield + sign, normalized=True, special=False) for sign in signs.markers]
-    changed.add_tokens(markers)
+    changed, signs = _changed(tokenizer, config)
     layout = asdict(config)
     for_attach = {name: layout.pop(name) for name in HELD}
     settings = {"layout": layout, "signs": asdict(signs), "attach": for_attach}
@@ -124,6 +124,23 @@ def number_tokenizer(
     _verify_rewrite(result, config)
     result.init_kwargs[SETTINGS] |= {"probe": _ids(result, _PROBE), "encoder_decoder": None}  # attach says which
     return result
+
+
+def _changed(tokenizer: PreTrainedTokenizerBase, layout: Layout) -> tuple[Tokenizer, Signs]:
+    """The pipeline that writes numbers, and the characters that it reserves."""
+    backend = tokenizer.backend_tokenizer
+    if not layout.needs_rows and splits_digits(backend):
+        changed = Tokenizer.from_str(backend.to_str())
+        changed.no_padding()
+        changed.no_truncation()
+        return changed, NO_SIGNS
+    normalize = backend.normalizer.normalize_str if backend.normalizer else str
+    tokens = backend.get_added_tokens_decoder()
+    signs = choose_signs(normalize, tokenizer.get_vocab(), (tokens[id_] for id_ in sorted(tokens)))
+    changed = Tokenizer.from_str(write_numbers(backend.to_str(), layout, signs))
+    if layout.needs_rows:
+        changed.add_tokens([AddedToken(signs.shield + sign, normalized=True, special=False) for sign in signs.markers])
+    return changed, signs
 
 
 def _configured(config: NumberConfig | Token | None, **settings: Any) -> NumberConfig:
@@ -162,12 +179,14 @@ def number_layout(tokenizer: PreTrainedTokenizerBase) -> Layout:
 
 
 def marker_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
-    """The ids of the markers: `open`, `close`, `agg`, `pause`.
+    """The ids of the markers: `open`, `close`, `agg`, `pause`; empty if the layout added none.
 
     Example:
         >>> marker_ids(tokenizer)  # doctest: +SKIP
         {'open': 32100, 'close': 32101, 'agg': 32102, 'pause': 32103}
     """
+    if not number_layout(tokenizer).needs_rows:
+        return {}
     signs = Signs(**_settings(tokenizer)["signs"])
     return {name: tokenizer.backend_tokenizer.token_to_id(signs.shield + getattr(signs, name)) for name in MARKER_NAMES}
 
@@ -212,7 +231,8 @@ def _number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
             f"the digits {missing} have no id of their own in this {type(model).__name__} vocabulary: expected a "
             "token for each of 0 to 9. Choose another base"
         )
-    pattern = number_layout(tokenizer).pattern
+    layout = number_layout(tokenizer)
+    pattern = layout.pattern
     symbols = pattern_symbols(pattern)
     needed = symbols.point + symbols.minus + symbols.others + symbols.bracket + symbols.exponents[:1]
     if lacking := [character for character in needed if single(character) == -1]:
@@ -221,15 +241,35 @@ def _number_ids(tokenizer: PreTrainedTokenizerBase) -> NumberIds:
             f"the characters {lacking}, which the pattern {pattern!r} can write, have no id of their own in this "
             f"{type(model).__name__} vocabulary: {other or 'choose another base'}"
         )
+    written = dict.fromkeys(MARKER_NAMES, -1) | marker_ids(tokenizer)
+    spelling = None
+    if not layout.markers:
+        written |= {"open": -1, "close": -1}
+        spelling = _spelling(tokenizer, layout, digits, [i for i in (written["agg"], written["pause"]) if i != -1])
     return NumberIds(
-        **marker_ids(tokenizer),
+        **written,
         digits=digits,
         point=single(symbols.point),
         minus=single(symbols.minus) if symbols.minus else -1,
         others=tuple(map(single, symbols.others)),
         exponents=tuple(map(single, symbols.exponents)),
         bracket=single(symbols.bracket) if symbols.bracket else -1,
+        spelling=spelling,
     )
+
+
+_spellings: WeakKeyDictionary[PreTrainedTokenizerBase, tuple[int, Spelling]] = WeakKeyDictionary()
+
+
+def _spelling(
+    tokenizer: PreTrainedTokenizerBase, layout: Layout, digits: tuple[int, ...], extra: list[int]
+) -> Spelling:
+    """What the tokens spell; reading a large vocabulary takes a second, so it is kept until tokens are added."""
+    size, kept = len(tokenizer), _spellings.get(tokenizer)
+    if kept is None or kept[0] != size:
+        kept = size, read_spelling(tokenizer.backend_tokenizer, layout, digits, extra)
+        _spellings[tokenizer] = kept
+    return kept[1]
 
 
 def probe_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
@@ -266,8 +306,9 @@ def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
 def _settings(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
     if not is_number_tokenizer(tokenizer):
         raise TokenizerError(
-            f"this {type(tokenizer).__name__} does not write numbers as digits between markers: "
-            "make one that does with placevalue.number_tokenizer(tokenizer)"
+            f"this {type(tokenizer).__name__} does not say what a number is, as a number tokenizer does: make one with "
+            "placevalue.number_tokenizer(tokenizer), or with markers=False, which keeps the ids of a tokenizer that "
+            "splits digits already"
         )
     return tokenizer.init_kwargs[SETTINGS]
 
@@ -291,6 +332,31 @@ def _verify(base: PreTrainedTokenizerBase, changed: PreTrainedTokenizerFast) -> 
                 f"this {family} tokenizer does not give each digit its own id: {text!r} became "
                 f"{changed.convert_ids_to_tokens(ids)}. Choose another base"
             )
+    if not layout.markers:
+        _verify_bare(changed, numbers, layout)
+
+
+def _verify_bare(tokenizer: PreTrainedTokenizerFast, ids: NumberIds, layout: Layout) -> None:
+    """Raise an error if numbers cannot be told apart without markers; targets do not have the extra token either."""
+    family = type(tokenizer.backend_tokenizer.model).__name__
+    for text, extra in product(PROBES, (True, False)):
+        written = [i for i in _ids(tokenizer, text) if extra or i not in (ids.agg, ids.pause)]
+        digits = find_digits(torch.tensor([written]), ids)
+        found: dict[int, str] = {}
+        for start, value in zip(digits.numbers[digits.mask].tolist(), digits.values[digits.mask].tolist(), strict=True):
+            found[start] = found.get(start, "") + str(value)
+        wanted = [_mantissa(each.text) for each in find_numerals(text, layout.pattern)]
+        if list(found.values()) != wanted:
+            raise TokenizerError(
+                f"without markers numbers cannot be told apart in the ids of this {family} tokenizer: {text!r} becomes "
+                f"{tokenizer.convert_ids_to_tokens(written)}, in which {wanted} are expected. Leave the markers in "
+                "(markers=True), or choose a base whose ids show spaces"
+            )
+
+
+def _mantissa(numeral: str) -> str:
+    """The digits of a numeral, without those of its exponent."""
+    return "".join(c for c in numeral.lower().partition("e")[0] if c in "0123456789")
 
 
 def _verify_rewrite(tokenizer: PreTrainedTokenizerBase, layout: Layout) -> None:
