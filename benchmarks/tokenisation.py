@@ -6,6 +6,10 @@ numbers into digits and converts them to ids. Batches run on every core, as they
 faster alternatives have no target: a loop that calls the bare tokenizer on the text around each number, and the same
 with the pieces of all texts in one batch.
 
+The target of 3 times the loop is missed on two cores, where the number tokenizer was 2.2 to 2.5 times as fast. Both use
+the same Rust code for each text, so one core of ours is little faster than the loop; most of the ratio is that ours has
+all cores and the loop one. Three idle cores should reach it, and whatever else runs on the machine lowers it.
+
 Run: `python -m benchmarks tokenisation`
 """
 

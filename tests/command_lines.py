@@ -15,7 +15,7 @@ seeds: [1]
 training: {{max_steps: 1, batch_size: 4, warmup_steps: 0, log_every: 1}}
 generation: {{beams: 1, batch_size: 8}}
 """
-ACTIONS = ("inspect", "fetch", "neighbours", "data list", "data show", "data check", "data fermat", "train", "predict", "evaluate",
+ACTIONS = ("inspect", "fetch", "neighbours", "data list", "data show", "data check", "data fermat", "methods", "train", "predict", "evaluate",
            "reproduce", "report", "sweep")  # fmt: skip
 
 
@@ -47,6 +47,7 @@ def command_lines(home, out):
         "data list": [],
         "data show": [f"{home}/sums.csv"],
         "data check": [f"{home}/sums.csv", f"{home}/sums.csv"],
+        "methods": ["--markdown"],
         "data fermat": ["--size", "4", "--dev-size", "1", "--out", f"{out}/fermat"],
         "train": [f"{home}/toy.yaml", "--out", f"{out}/run"],
         "predict": [f"{home}/model", "--data", f"{home}/sums.csv", "--out", f"{out}/answers"],

@@ -32,15 +32,17 @@ def problems(count, name="mawps:test", digits=2):
     ]
 
 
-def make_run(folder, config, asked, texts, seconds=60.0, losses=None, checksum="cd" * 32, tested="ef" * 32):
+def make_run(
+    folder, config, asked, texts, seconds=60.0, losses=None, checksum="cd" * 32, tested="ef" * 32, counts=None
+):
     """One finished run: `texts` are the predictions, one for each problem of `asked`; the checksums are of its data."""
     losses = (
         losses if losses is not None else [{"step": s, "loss": 3 / s, "ce": 2 / s, "aux": 9 / s} for s in (1, 2, 3)]
     )
     train = TrainRecord(
         config=config.to_dict(), seed=config.seed, method=config.method, model=config.model,
-        data={config.data.train: checksum}, trained_on=(config.data.train.partition(":")[0],), steps=3, epochs=1.0,
-        durations={"load": 1.0, "train": seconds}, counts={"problems": 8}, losses=tuple(losses), selected=None,
+        data={config.data.train: checksum}, trained_on=(config.data.train,), steps=3, epochs=1.0,
+        durations={"load": 1.0, "train": seconds}, counts=counts or {"problems": 8}, losses=tuple(losses), selected=None,
         provenance=PROVENANCE,
     )  # fmt: skip
     write_record(train, folder / "train.json")
@@ -56,11 +58,17 @@ def make_run(folder, config, asked, texts, seconds=60.0, losses=None, checksum="
     evaluate(folder / "predictions", draws=50)
 
 
-def make_experiment(folder, answers, asked, model="google/flan-t5-base", train="mawps:train", seconds=60.0, **run):
-    """An experiment from `answers[method][seed]`, the predictions of each run; None leaves the run out."""
+def make_experiment(
+    folder, answers, asked, model="google/flan-t5-base", train="mawps:train", seconds=60.0, settings=(), **run
+):
+    """An experiment from `answers[method][seed]`, the predictions of each run; None leaves the run out.
+
+    `settings` are further keys of its recipe.
+    """
     methods, seeds = list(answers), sorted({seed for runs in answers.values() for seed in runs})
     sets = list(dict.fromkeys(each["set"] for each in asked))
     values = {"model": model, "data": {"train": train, "test": sets}, "methods": methods, "seeds": seeds}
+    values |= {"baseline": "digits" if "digits" in methods else methods[0]} | dict(settings)
     recipe = make_recipe(values)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "recipe.yaml").write_text(to_yaml(asdict(recipe)))

@@ -36,6 +36,7 @@ def test_every_example_is_tested():
         "csv_with_t5.py",
         "lora_decoder.py",
         "custom_aggregation.py",
+        "own_method.py",
     }
 
 
@@ -58,6 +59,18 @@ def test_custom_aggregation(folder, monkeypatch, capsys):
         pv.AGGREGATIONS.pop("rounded", None)
     printed = capsys.readouterr().out
     assert "F1 by length" in printed and printed.count("aux") == 3
+
+
+def test_own_method(folder, monkeypatch, capsys):
+    (folder / "mine.csv").write_text("question,answer\n" + "".join(f"{i} and {i}?,{2 * i}\n" for i in range(20)))
+    settings = "training: {max_steps: 2, batch_size: 4, warmup_steps: 0}"
+    (folder / "mine.yaml").write_text(f"model: llama\ndata: {{train: mine.csv}}\nmethods: [untouched]\n{settings}\n")
+    try:
+        run("own_method.py", monkeypatch, "mine.yaml")
+    finally:
+        pv.METHODS.pop("bare-sum", None)
+    assert "bare-sum: 2 steps" in capsys.readouterr().out
+    assert pv.from_pretrained("my-run")[0].config.placevalue["aggregation"] == "sum"
 
 
 def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch, capsys):

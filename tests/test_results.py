@@ -26,7 +26,8 @@ SWEEPS = sorted((ROOT / "results" / "sweeps").glob("*/sweep.json"))
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
 def test_every_run_of_the_recipe_is_there(folder):
     experiment, recipe = load_experiment(folder), read_recipe(ROOT / "recipes" / f"{folder.name}.yaml")
-    assert not experiment.missing and replace(experiment.recipe, numbers=recipe.numbers) == recipe
+    told = experiment.recipe  # its baseline is that of a time when recipes named none
+    assert not experiment.missing and replace(told, numbers=recipe.numbers, baseline=recipe.baseline) == recipe
     if recipe.model == TINY:  # tests/pretrained asks the same of the others, whose weights are not here
         assert not plan_experiment(recipe, folder).todo
 
@@ -90,3 +91,10 @@ def test_what_the_loss_costs_and_what_the_bundled_model_scores_are_those_of_the_
     assert f"{100 * last['eval_accuracy']:.1f}% of the targets exactly, gaps included, at a loss of" in card
     assert f"at a loss of {last['eval_loss']:.2f}." in card and f"in {record.durations['train']:.0f} seconds" in card
     assert f"{record.steps:,} steps of {record.config['training']['batch_size']:,} rows" in card
+
+
+def test_the_results_stay_small_however_many_runs_there_are():
+    """Predictions are ids and answers, compressed: `reproduce --keep answers`."""
+    whole = list((ROOT / "results").rglob("predictions.jsonl"))
+    assert not whole, "pack them: placevalue reproduce RECIPE --out results/NAME --keep answers"
+    assert sum(path.stat().st_size for path in (ROOT / "results").rglob("*") if path.is_file()) < 20e6

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from placevalue.common.hub import resolve_model
     from placevalue.evaluation.metrics import METRICS
     from placevalue.evaluation.scoring import evaluate
-    from placevalue.experiments.methods import METHODS
+    from placevalue.experiments.methods import METHODS, Method
     from placevalue.experiments.predict import generate, predict
     from placevalue.experiments.recipe import read_recipe
     from placevalue.experiments.runner import reproduce
@@ -66,7 +66,7 @@ _MODULES = {
     "loss.trainers": ("AggregationLossMixin", "log_parts"),
     "evaluation.metrics": ("METRICS",),
     "evaluation.scoring": ("evaluate",),
-    "experiments.methods": ("METHODS",),
+    "experiments.methods": ("METHODS", "Method"),
     "experiments.recipe": ("read_recipe",),
     "experiments.train": ("train",),
     "experiments.predict": ("generate", "predict"),

@@ -21,6 +21,7 @@ from placevalue.common.records import (
     read_predictions,
     read_record,
     record_hash,
+    source_digest,
     write_predictions,
     write_record,
 )
@@ -218,6 +219,35 @@ def test_provenance_says_what_ran_where():
     assert found["versions"]["placevalue"] == placevalue.__version__
     assert {"python", "torch", "transformers", "tokenizers"} <= set(found["versions"])
     assert found["time"].endswith("+00:00")
+
+
+def test_without_git_a_record_has_a_digest_of_the_source(tmp_path, monkeypatch):
+    module = tmp_path / "placevalue" / "common" / "records.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("one = 1")
+    monkeypatch.setattr(records, "__file__", str(module))
+
+    def digest():
+        source_digest.cache_clear()
+        return provenance().get("source_sha256")
+
+    monkeypatch.setattr(records, "git_state", dict)
+    first = digest()
+    assert len(first) == 64 and "git" not in provenance()
+    (tmp_path / "placevalue" / "notes.txt").write_text("no source")
+    assert digest() == first
+    (tmp_path / "placevalue" / "more.py").write_text("")
+    assert digest() != first, "a file more"
+    (tmp_path / "placevalue" / "more.py").unlink()
+    module.write_text("one = 2")
+    assert digest() != first, "another line"
+    module.write_text("one = 1")
+    assert digest() == first
+    monkeypatch.setattr(records, "git_state", lambda: {"commit": "ab" * 20})
+    assert digest() == first, "a commit that somebody names may be changed"
+    monkeypatch.setattr(records, "git_state", lambda: {"commit": "ab" * 20, "dirty": False})
+    assert digest() is None
+    source_digest.cache_clear()
 
 
 def test_a_copy_inside_another_repository_has_no_commit(tmp_path, monkeypatch):

@@ -8,12 +8,14 @@ import torch
 from placevalue import AGGREGATIONS
 from placevalue.cli.main import main
 from placevalue.common.errors import CheckpointError, DataError
+from placevalue.common.hub import weights_hash
 from placevalue.evaluation.number_space import (
     _rounded_f1,
     _share,
     layer_f1,
     load_digit_rows,
     load_number_tokens,
+    read_space,
     survey,
 )
 from placevalue.numbers.aggregation import FALL
@@ -77,6 +79,23 @@ def test_a_damaged_record_is_named(model, tmp_path):
     (tmp_path / "record.json").write_text("{}")
     with pytest.raises(CheckpointError, match="schema None"):
         survey(model, tmp_path / "record.json", print)
+
+
+def test_a_record_says_what_was_measured_by_what_and_is_not_edited(model, tmp_path):
+    path = tmp_path / "out" / "record.json"
+    survey(model, path, print, ["sum"])
+    found = read_space(path)
+    assert found["weights_sha256"] == weights_hash(model) and len(found["hash"]) == 64
+    assert {"time", "versions"} <= found["provenance"].keys()
+    assert {"git", "source_sha256"} & found["provenance"].keys(), "a commit, or what the source was"
+    path.write_text(path.read_text().replace('"model": "model"', '"model": "other"'))
+    with pytest.raises(CheckpointError, match="the hash does not fit"):
+        survey(model, path, print, ["sum"])
+    path.write_text(path.read_text().replace('"model": "other"', '"model": "model"'))
+    weights = Path(model) / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-4] + bytes(4))
+    with pytest.raises(CheckpointError, match="measured other weights"):
+        survey(model, path, print, ["sum"])
 
 
 def test_the_command_writes_records_figures_and_the_page(model, quick, tmp_path, capsys):

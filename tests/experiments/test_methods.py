@@ -1,8 +1,11 @@
 """METHODS: every entry is one filling of the slots."""
 
+from pathlib import Path
+
 import pytest
 
 from placevalue.common.errors import ConfigError
+from placevalue.experiments.method_table import HEADER, SOURCES, method_rows, to_markdown
 from placevalue.experiments.methods import METHODS, Method
 from placevalue.loss.number_losses import NUMBER_LOSSES
 from placevalue.numbers.vectors import VECTORS
@@ -23,3 +26,28 @@ def test_a_loss_is_added_or_takes_a_share(slots):
 
 def test_every_number_loss_is_a_method_and_the_other_way_round():
     assert {each.loss for each in METHODS.values() if each.mix == "add"} == set(NUMBER_LOSSES)
+
+
+def test_the_page_has_the_table_of_all_methods():
+    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text()
+    told = page.partition("<!-- methods -->")[2].partition("<!-- end of methods -->")[0].strip()
+    assert told == to_markdown(), "replace the table in docs/methods.md by what `placevalue methods --markdown` prints"
+    assert [row[0] for row in method_rows()] == list(METHODS) and set(SOURCES) <= set(METHODS)
+
+
+def test_the_table_says_what_is_so():
+    rows = {row[0]: dict(zip(HEADER, row, strict=True)) for row in method_rows()}
+    assert rows["untouched"]["12 in tokens"] == "as before" and rows["untouched"]["source"] == "none"
+    assert rows["agg-bare"]["12 in tokens"] == "`[AGG] 1 2`" and rows["agg-bare"]["opens in"] == "placevalue"
+    assert rows["bare"]["12 in tokens"] == "`1 2`" and rows["bare"]["opens in"] == "any library"
+    assert [rows[name]["new rows"] for name in ("untouched", "bare", "aux-bare", "agg-bare", "digits")] == [
+        "none", "none", "none", "4", "4",
+    ]  # fmt: skip
+    assert rows["del"]["training"] == "CE + 0.01 L" and rows["place-names"]["12 in tokens"].startswith(
+        "`2 units, 1 tens`"
+    )
+
+
+def test_a_loss_needs_digits():
+    with pytest.raises(ConfigError, match="digits=False: a loss on numbers needs.*markers=False"):
+        Method("mine", digits=False, loss="soft")

@@ -373,7 +373,12 @@ class TestObstacles:
 
     def test_tests_that_were_trained_on(self, recipe, tmp_path):
         data = replace(recipe.data, train="mawps:train", test=("fermat:Original",))
-        with pytest.raises(PlacevalueError, match="trained on mawps and is tested on fermat"):
+        with pytest.raises(PlacevalueError, match="trained on mawps:train and is tested on fermat"):
+            reproduce(replace(recipe, data=data), tmp_path)
+
+    def test_a_model_of_the_test_part_is_refused_there(self, recipe, tmp_path):
+        data = replace(recipe.data, train="mawps:test", test=("mawps:test",))
+        with pytest.raises(PlacevalueError, match="500 of its 500 problems are among those it was trained on"):
             reproduce(replace(recipe, data=data), tmp_path)
 
     def test_nothing_to_score_on(self, recipe, home):

@@ -142,7 +142,7 @@ def test_a_cell_without_a_record_is_empty(page):
 def test_charts_have_both_loss_parts_lengths_places_and_operations(page):
     captions = re.findall(r"<figcaption>(.*?)</figcaption>", page.read_text().split('id="e1"')[0])
     points = ["Accuracy by length", "Right digits by place", "Accuracy by operation"]
-    assert captions == [*points, "Cross-entropy", "Auxiliary loss"]
+    assert captions == [*points, "Cross-entropy per token", "Auxiliary loss"], "no tokens are counted"
 
 
 def test_every_method_has_a_colour_of_its_own():
@@ -181,9 +181,23 @@ def test_curves_take_each_part_from_where_it_is_logged(tmp_path):
     assert entropy.means == {"digits": [(1, 5.0), (3, 1.0)]} and len(entropy.seeds["digits"]) == 2
     losses = [{"step": step, "loss": 9.0, "ce": float(step), "aux": -1.0} for step in range(1, 500)]
     found = loss_curves(load_experiment(make_experiment(tmp_path / "b", {"aux-soft": texts}, ASKED, losses=losses)))
-    assert [each.title for each in found] == ["Cross-entropy", "Auxiliary loss"]
+    assert [each.title for each in found] == ["Cross-entropy per token", "Auxiliary loss"]
     assert found[0].means["aux-soft"][0] == (1, 1.0) and found[0].means["aux-soft"][-1] == (499, 499.0)
     assert len(found[1].means["aux-soft"]) <= 121, "more than a screen shows"
+
+
+def test_the_loss_of_an_answer_is_that_of_all_its_tokens(tmp_path):
+    """Two methods with the same loss a token, one with twice the tokens: an answer costs it twice as much."""
+    losses = [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 0.5}]
+    for method, tokens in (("digits", 32), ("pause", 16)):
+        counts = {"problems": 8, "answer_tokens": tokens}
+        texts = {method: {1: right_up_to(ASKED, 3)}}
+        make_experiment(tmp_path / "mine", texts, ASKED, losses=losses, counts=counts)
+    (tmp_path / "mine" / "recipe.yaml").unlink()
+    answers, tokens = loss_curves(load_experiment(tmp_path / "mine"))
+    assert (answers.title, tokens.title) == ("Cross-entropy per answer", "Cross-entropy per token")
+    assert answers.means == {"digits": [(1, 8.0), (2, 2.0)], "pause": [(1, 4.0), (2, 1.0)]}
+    assert tokens.means["digits"] == tokens.means["pause"] == [(1, 2.0), (2, 0.5)]
 
 
 def test_a_run_of_one_step_and_one_method_has_a_page_too(tmp_path):

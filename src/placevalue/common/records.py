@@ -17,6 +17,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_origin, get_type_hints
@@ -202,7 +203,10 @@ def is_record(path: Path, kind: type[_Record]) -> bool:
 
 
 def provenance(device: str | None = None) -> dict[str, Any]:
-    """Where a record comes from: versions, platform, time, and the device and commit if known."""
+    """Where a record comes from: versions, platform, time, and the device and commit if known.
+
+    Without git, or with `PLACEVALUE_COMMIT`, it has a digest of the source instead of whether anything was changed.
+    """
     import placevalue
 
     versions = {"python": platform.python_version(), "placevalue": placevalue.__version__}
@@ -214,7 +218,9 @@ def provenance(device: str | None = None) -> dict[str, Any]:
         "versions": versions,
         "platform": {"system": platform.system(), "machine": platform.machine(), "cpus": os.cpu_count()},
     }
-    known = {"device": device, "git": git_state() or None}
+    git = git_state()
+    source = None if "dirty" in git else source_digest()  # what is not known to be a commit's is known by its digest
+    known = {"device": device, "git": git or None, "source_sha256": source}
     return found | {name: value for name, value in known.items() if value is not None}
 
 
@@ -241,6 +247,20 @@ def git_state() -> dict[str, Any]:
         return {}
 
 
+@cache
+def source_digest() -> str:
+    """The sha256 of the package's Python files, by their names: the same wherever the same version lies.
+
+    `placevalue.common.records.source_digest()` in a checkout of a commit tells whether that is what ran.
+    """
+    root = Path(__file__).resolve().parents[1]
+    files = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.py"))
+    whole = hashlib.sha256()
+    for name in files:
+        whole.update(f"{name} {hashlib.sha256((root / name).read_bytes()).hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
 @dataclass(frozen=True)
 class Prediction:
     """A problem and a model's answer: a line of `predictions.jsonl`."""
@@ -259,9 +279,15 @@ class Prediction:
 
 def write_predictions(predictions: Iterable[Prediction], path: str | os.PathLike[str]) -> str:
     """Write one JSON object per line, without absent fields; return the file's sha256 for the record."""
-    rows = ({key: value for key, value in asdict(row).items() if value is not None} for row in predictions)
-    write_whole(path, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_whole(path, map(prediction_line, predictions))
     return file_hash(path)
+
+
+def prediction_line(row: Prediction) -> str:
+    """A prediction as one JSON object and a line break, without absent fields."""
+    return (
+        json.dumps({key: value for key, value in asdict(row).items() if value is not None}, ensure_ascii=False) + "\n"
+    )
 
 
 def read_predictions(path: str | os.PathLike[str], sha256: str | None = None) -> list[Prediction]:

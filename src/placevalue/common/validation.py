@@ -69,8 +69,13 @@ def build(cls: Any, values: Mapping[str, Any]) -> Any:
             value = values[name]
             if is_dataclass(hint):
                 value = build(hint, value)
-            made[name] = tuple(value) if isinstance(value, list) else value
+            made[name] = _as_tuple(value)
     return cls(**made)
+
+
+def _as_tuple(value: Any) -> Any:
+    """A list as a tuple, and the lists in it too."""
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
 
 
 def find_differences(there: Mapping[str, Any], here: Mapping[str, Any], path: str = "") -> list[str]:

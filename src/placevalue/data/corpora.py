@@ -135,6 +135,16 @@ def data_sources(spec: str | os.PathLike[str]) -> tuple[str, ...]:
     return made_from(spec) or (f"file:{content_hash(spec)[:12]}",)
 
 
+def problem_sources(spec: str | os.PathLike[str]) -> tuple[str, ...]:
+    """What a record names as trained on or tested: a data set with its part, or what a file of your own comes from.
+
+    Example:
+        >>> problem_sources("mawps-grouped:train")
+        ('mawps-grouped:train',)
+    """
+    return (os.fspath(spec),) if _named(spec) else data_sources(spec)
+
+
 def data_size(spec: str | os.PathLike[str]) -> int:
     """The number of problems."""
     corpus, _, part = os.fspath(spec).partition(":")

@@ -3,6 +3,8 @@
 The record is written after every part, so an interrupted run continues where it stopped.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,8 +16,9 @@ from torch import Tensor
 
 from placevalue.common.errors import CheckpointError, ModelError
 from placevalue.common.files import read_object, write_json
-from placevalue.common.hub import load_model, load_tokenizer
+from placevalue.common.hub import load_model, load_tokenizer, resolve_model, weights_hash
 from placevalue.common.ownership import check_folder
+from placevalue.common.records import provenance
 from placevalue.modeling.attach import attach
 from placevalue.numbers.aggregation import AGGREGATIONS, FALL, Aggregation, find_aggregation, interpolated
 from placevalue.numbers.neighbours import Array, digits_of, natural_neighbours, number_vectors, search, search_vectors
@@ -65,20 +68,42 @@ def survey(name: str, record: Path, say: Callable[[str], object], names: list[st
     """
     import scipy
 
-    new: dict[str, Any] = {"schema": SCHEMA, "model": Path(name).name, "parts": {}}
+    weights = weights_hash(resolve_model(name))
+    new: dict[str, Any] = {"schema": SCHEMA, "model": Path(name).name, "weights_sha256": weights, "parts": {}}
     check_folder(record.parent, record.exists())
-    found = read_object(record) if record.exists() else new
-    if (schema := found.get("schema")) != SCHEMA:
-        raise CheckpointError(f"{record} has the schema {schema!r}, expected {SCHEMA!r}: choose another folder")
+    found = read_space(record) if record.exists() else new
+    if (before := found.get("weights_sha256")) not in (None, weights):
+        raise CheckpointError(
+            f"{record} measured other weights ({before[:12]}) than {name} has now ({str(weights)[:12]}): choose "
+            "another folder, or remove the record"
+        )
     rows: Tensor | None = None
     for part, measure in survey_parts(names or list(AGGREGATIONS)):
         say(part)
         if part not in found["parts"]:
             rows = load_digit_rows(name) if rows is None else rows
             found["parts"][part] = measure(rows)
+            found["weights_sha256"] = weights
             found["versions"] = {each.__name__: each.__version__ for each in (torch, np, scipy)}
+            found["provenance"] = provenance()
+            found["hash"] = _hash(found)
             write_json(record, found)
     return found
+
+
+def read_space(path: Path) -> dict[str, Any]:
+    """Read a record, and check its schema and its hash, which records of version 0.1.0 do not have."""
+    found = read_object(path)
+    if (schema := found.get("schema")) != SCHEMA:
+        raise CheckpointError(f"{path} has the schema {schema!r}, expected {SCHEMA!r}: choose another folder")
+    if found.get("hash", _hash(found)) != _hash(found):
+        raise CheckpointError(f"{path}: the hash does not fit, so it was edited since: restore it, or remove it")
+    return found
+
+
+def _hash(record: dict[str, Any]) -> str:
+    text = json.dumps({name: value for name, value in record.items() if name != "hash"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def survey_parts(names: list[str]) -> Iterator[tuple[str, Callable[[Tensor], Any]]]:

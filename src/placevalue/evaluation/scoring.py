@@ -1,6 +1,7 @@
 """Score predictions and write the record; never loads a model.
 
 A folder of predictions has `predictions.jsonl` and its record `prediction.json`; `score.json` is written next to them.
+Instead of the former it may have `answers.jsonl.gz`, the same without what the data has.
 A JSONL file without a record can be scored too; its scores then have no link to a model.
 """
 
@@ -19,6 +20,7 @@ from placevalue.common.errors import DataError
 from placevalue.common.files import file_hash
 from placevalue.common.records import PREDICTION_RECORD, PREDICTIONS, SCORE_RECORD, Prediction, PredictionRecord
 from placevalue.data.leakage import check_leakage
+from placevalue.evaluation.answer_file import PACKED, each_answer
 from placevalue.evaluation.metrics import EXTRACTIONS, METRICS, Values, metric_values, read_answer
 from placevalue.evaluation.packed import Packed
 from placevalue.evaluation.statistics import DRAWS, PairedTest, Units, paired_test, score_groups
@@ -44,6 +46,8 @@ def load_predictions(path: str | os.PathLike[str]) -> Predicted:
 
 
 def _each(file: Path, record: PredictionRecord | None) -> Iterator[Prediction]:
+    if record and file.name == PACKED:
+        return each_answer(file, record.predictions_sha256)
     return records.each_prediction(file, record.predictions_sha256 if record else None)
 
 
@@ -64,7 +68,8 @@ def find_predictions(path: str | os.PathLike[str]) -> tuple[Path, PredictionReco
             f"{folder / PREDICTION_RECORD}: predictions_file is {record.predictions_file!r}, expected the name of a "
             "file in the same folder: predict again"
         )
-    return folder / record.predictions_file, record
+    file = folder / record.predictions_file
+    return (folder / PACKED if not file.exists() and (folder / PACKED).exists() else file), record
 
 
 def evaluate(
@@ -105,7 +110,7 @@ def evaluate(
     score = records.ScoreRecord(
         prediction=records.record_hash(record) if record else None,
         **links,
-        config=config | {"predictions_sha256": file_hash(file)},
+        config=config | {"predictions_sha256": record.predictions_sha256 if record else file_hash(file)},
         **score_answers(answers, draws, seed),
         notes=leakage.overridden + leakage.notes + (() if record else (UNKNOWN,)),
         override_leakage=bool(leakage.overridden) or (record is not None and record.override_leakage),

@@ -216,13 +216,25 @@ def spread(values: Values, groups: Groups) -> Values | None:
     return total
 
 
-def group_interval(values: Values, groups: Groups) -> tuple[Interval, float] | None:
+def group_interval(values: Values, groups: Groups, coverage: float = COVERAGE) -> tuple[Interval, float] | None:
     """The `crossed_interval` of a mean over groups, and its p; None without values. The arguments are `spread`'s."""
     drawn = spread(values, groups)
-    return None if drawn is None else crossed_interval(drawn)
+    return None if drawn is None else crossed_interval(drawn, coverage)
 
 
-def crossed_interval(values: Values) -> tuple[Interval, float]:
+def smallest_visible(differences: Values, groups: Groups, comparisons: int = 1) -> float | None:
+    """The smallest mean difference that would have been significant, given how these differences vary.
+
+    It is half of the interval of the difference, at the level that Holm's correction asks of the clearest of as many
+    comparisons. A true difference of this size is missed half of the time. None if there is no interval.
+    """
+    found = group_interval(differences, groups, 1 - (1 - COVERAGE) / comparisons)
+    if found is None or found[0].low is None or found[0].high is None:
+        return None
+    return (found[0].high - found[0].low) / 2
+
+
+def crossed_interval(values: Values, coverage: float = COVERAGE) -> tuple[Interval, float]:
     """The mean of problems answered under several seeds, its interval over both, and the p of a mean of 0.
 
     Problems and seeds are both samples, so both add to the variance of the mean: the variance of the problems' means
@@ -244,7 +256,7 @@ def crossed_interval(values: Values) -> tuple[Interval, float]:
         return Interval(mean, mean, mean, values.size), 1.0 if abs(mean) < 1e-9 else 2.0 ** (1 - problems)
     freedom = variance**2 / sum(part**2 / freedom for part, freedom in sides)
     stats = _stats()
-    half = float(stats.t.ppf((1 + COVERAGE) / 2, freedom) * np.sqrt(variance))
+    half = float(stats.t.ppf((1 + coverage) / 2, freedom) * np.sqrt(variance))
     p = float(2 * stats.t.sf(abs(mean) / np.sqrt(variance), freedom))
     return Interval(mean, mean - half, mean + half, values.size), p
 

@@ -37,7 +37,7 @@ from placevalue.common.records import (
 from placevalue.common.room import room_for
 from placevalue.common.validation import find_differences
 from placevalue.data import Problem, data_sources, load_data
-from placevalue.data.corpora import expand_data
+from placevalue.data.corpora import expand_data, problem_sources
 from placevalue.data.leakage import Leakage, check_leakage
 from placevalue.data.problem import checksum
 from placevalue.evaluation.scoring import load_predictions
@@ -173,7 +173,7 @@ def assign_problems(
         raise ConfigError("; ".join(f"{name}={value}: expected at least 1" for name, value in wrong.items()))
     specs = expand_data(data)
     found = read_checkpoint(checkpoint)
-    sources = [source for spec in specs for source in data_sources(spec)]
+    sources = [source for spec in specs for source in problem_sources(spec)]
     leakage = check_leakage(found.trained_on, sources, allow_leakage)
     trained = found.run.get("training", {})
     longest_question = max_question or trained.get("max_question") or TrainingConfig.max_question

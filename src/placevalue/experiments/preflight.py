@@ -7,8 +7,8 @@ from pathlib import Path
 from placevalue.common.errors import PlacevalueError
 from placevalue.common.hub import load_config, load_tokenizer, refuse_sealed, resolve_model
 from placevalue.common.records import TRAINED_ON
-from placevalue.data import data_sources, load_data
-from placevalue.data.corpora import expand_data
+from placevalue.data import load_data
+from placevalue.data.corpora import expand_data, problem_sources
 from placevalue.data.leakage import check_leakage
 from placevalue.experiments.adapter import missing_peft
 from placevalue.experiments.callbacks import missing_trackers
@@ -32,7 +32,7 @@ def find_obstacles(recipe: Recipe, folder: Path) -> list[str]:
     for spec in dict.fromkeys([recipe.data.train, *([recipe.data.dev] if recipe.data.dev else []), *tests]):
         try:
             load_data(spec)
-            sources[spec] = list(data_sources(spec))
+            sources[spec] = list(problem_sources(spec))
         except (PlacevalueError, OSError) as error:
             faults.append(str(error))
     trained = sources.get(recipe.data.train, [])

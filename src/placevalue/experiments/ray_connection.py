@@ -75,8 +75,8 @@ def _check_reachable(address: str) -> None:
             "that `ray start --head` printed, and start the command on a machine of the cluster"
         ) from None
     if tried.returncode:
-        error = re.search(r"^[\w.]+(Error|Exception)\b.*", tried.stderr, re.MULTILINE | re.DOTALL)
-        told = " ".join((error[0] if error else tried.stderr[-300:]).split())
+        found = re.search(r"^[\w.]+(Error|Exception)\b.*", tried.stderr, re.MULTILINE | re.DOTALL)
+        told = " ".join((found[0] if found else tried.stderr[-300:]).split())
         raise ConfigError(f"the cluster {address!r} cannot be used: {told or 'Ray ended'}")
 
 

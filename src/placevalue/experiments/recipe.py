@@ -17,18 +17,26 @@ from placevalue.common.yaml_values import parse_yaml
 from placevalue.data.columns import check_columns, with_columns
 from placevalue.data.corpora import is_final
 from placevalue.experiments.adapter import LoraSettings, lora_faults
+from placevalue.experiments.comparison import (
+    CE_WEIGHT,
+    UNTOUCHED,
+    TuningSettings,
+    comparison_faults,
+    tuning_faults,
+)
 from placevalue.experiments.methods import METHODS
 from placevalue.numbers.config import FORMER, Decimals, Negatives, NewRows, NumberConfig
 from placevalue.numbers.ignore import Ignore
 from placevalue.tokenizer.prompt import Prompt
 
-CE_WEIGHT, LOSS_WEIGHT = "training.ce_weight", "training.loss_weight"
-PER_METHOD = ("ce_weight", "loss_weight")
-"""Settings of training that a recipe can give for single methods: `ce_weights` and `loss_weights`."""
+PER_METHOD = ("learning_rate", "ce_weight", "loss_weight")
+"""Settings of training that a recipe can give for single methods: `learning_rates`, `ce_weights`, `loss_weights`."""
 LARGEST = 2**31 - 1
 """The largest number that a setting can have; beyond it, libraries overflow."""
 SEEDS = 2**32
 """The number of seeds that numpy knows."""
+FORMER_BASELINE = "digits"
+"""What reports compared with before recipes had a `baseline`: the absolute row of the paper's tables."""
 RENAMED = {"numbers.markers": "numbers.new_rows"}
 """Keys of recipes and records by their former names."""
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -279,9 +287,15 @@ class Recipe:
     """A hub name, a folder, `placevalue-tiny`, or a name that `placevalue fetch` knows."""
     data: DataConfig
     methods: tuple[str, ...]
-    """Names in `METHODS`, the baseline first."""
+    """Names in `METHODS`."""
     seeds: tuple[int, ...] = (42,)
     """Each method is trained once with each seed."""
+    baseline: str = UNTOUCHED
+    """The method that reports compare the others with; it is always trained."""
+    contrasts: tuple[tuple[str, ...], ...] = ()
+    """Pairs of methods whose differences count, fixed beforehand; by default each method and the baseline."""
+    learning_rates: dict[str, float] = field(default_factory=dict)
+    """`training.learning_rate` of single methods; an override of `training.learning_rate` replaces them all."""
     ce_weights: dict[str, float] = field(default_factory=dict)
     """`training.ce_weight` of single methods; an override of `training.ce_weight` replaces them all."""
     loss_weights: dict[str, float] = field(default_factory=dict)
@@ -290,10 +304,12 @@ class Recipe:
     prompt: Prompt = field(default_factory=Prompt)
     lora: LoraSettings = field(default_factory=LoraSettings)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    tuning: TuningSettings = field(default_factory=TuningSettings)
     generation: GenerationConfig = field(default_factory=GenerationConfig)
 
     def __post_init__(self) -> None:
-        if faults := _recipe_faults(vars(self)) + _dev_faults(vars(self.training), self.data.dev):
+        faults = _recipe_faults(vars(self)) + _dev_faults(vars(self.training), self.data.dev)
+        if faults := faults + tuning_faults(vars(self.tuning), self.seeds, self.data.dev):
             raise ConfigError("; ".join(faults))
 
     def run(self, method: str | None = None, seed: int | None = None) -> TrainConfig:
@@ -316,6 +332,8 @@ def _recipe_faults(values: Mapping[str, Any]) -> list[str]:
     for each in PER_METHOD:
         given = values.get(f"{each}s", {})
         faults += [f"{each}s names {name}: expected {one_of(METHODS, name)}" for name in given if name not in METHODS]
+    rates = values.get("learning_rates", {})
+    faults += comparison_faults(values) + _range_faults("learning_rates.", rates, tuple(rates))
     for name, share in values.get("ce_weights", {}).items():
         faults += _share_faults(f"ce_weights.{name}", share)
     weights = values.get("loss_weights", {})
@@ -345,7 +363,8 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = (), *, 
     Args:
         path: The file.
         overrides: Such as `training.learning_rate=1e-5` or `methods=[digits, agg-before]`.
-        recorded: The file is the record of an experiment, in which a setting of numbers that is absent means `FORMER`.
+        recorded: The file is the record of an experiment, in which a setting of numbers that is absent means `FORMER`,
+            and an absent baseline `digits` or, without these, the first method.
 
     Example:
         >>> read_recipe("recipes/quick.yaml", ["training.max_steps=20"])  # doctest: +SKIP
@@ -362,11 +381,13 @@ def read_recipe(path: str | os.PathLike[str], overrides: Sequence[str] = (), *, 
         try:
             if not equals or not key:
                 raise ConfigError(f"{override!r}: expected key=value, such as training.learning_rate=1e-5")
-            set_value(values, RENAMED.get(key, key), parse_yaml(text, override))
+            set_value(values, key, parse_yaml(text, override))
         except ConfigError as error:
             faults.append(str(error))
     if recorded and isinstance(numbers := values.get("numbers", {}), dict):
         values["numbers"] = FORMER | numbers
+    if recorded and isinstance(methods := values.get("methods"), list) and methods:
+        values.setdefault("baseline", FORMER_BASELINE if FORMER_BASELINE in methods else methods[0])
     return make_recipe(values, str(path), faults, recorded=recorded)
 
 
@@ -397,6 +418,7 @@ def make_recipe(
     values: dict[str, Any], source: str = "the recipe", faults: Sequence[str] = (), *, recorded: bool = False
 ) -> Recipe:
     """A recipe from plain values; all faults are reported together, after those that are known already."""
+    values = with_new_names(values)
     if faults := [*faults, *_find_faults(values, recorded)]:
         raise ConfigError(f"{source}: {'; '.join(faults)}")
     recipe: Recipe = build(Recipe, values)
@@ -415,6 +437,8 @@ def _find_faults(values: dict[str, Any], recorded: bool) -> list[str]:
     faults += _dev_faults(training, data.get("dev"))
     if not recorded:  # a record may name what only older versions take
         faults += _number_faults(without_faults(NumberSettings, values.get("numbers")))
+    tuning, own = without_faults(TuningSettings, values.get("tuning")), without_faults(Recipe, values)
+    faults += tuning_faults(tuning, own.get("seeds", Recipe.seeds), data.get("dev"))
     if faults:  # else whoever uses the recipe looks for these, since it takes a while
         named = {name: training[name] for name in ("optimizer", "schedule") if name in training}
         faults += unknown_names(TrainingConfig(**named))
@@ -432,7 +456,7 @@ def set_value(values: dict[str, Any], path: str, value: Any) -> None:
     """Set a key of a recipe's plain values by its dotted path; `training.ce_weight` replaces all `ce_weights`."""
     if (name := path.removeprefix("training.")) in PER_METHOD and name != path:
         values.pop(f"{name}s", None)
-    *parents, last = path.split(".")
+    *parents, last = RENAMED.get(path, path).split(".")
     for parent in parents:
         values = values.setdefault(parent, {})
         if not isinstance(values, dict):

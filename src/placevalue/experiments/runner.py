@@ -1,8 +1,8 @@
 """reproduce(): train, predict and score every method and seed of a recipe; only what is missing or stale is done.
 
 An experiment is a folder with `recipe.yaml` and, for each run, `METHOD-SEED/` with `train.json`, the model and
-`predictions/`. Its records are compared with the recipe, so an experiment can be interrupted at any moment and
-continues with what is left.
+`predictions/`; the trials of a recipe's `tuning` come first, in `tuning/`. Its records are compared with the recipe, so
+an experiment can be interrupted at any moment and continues with what is left.
 """
 
 import gc
@@ -16,7 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from placevalue.common.errors import ConfigError, DataError, PlacevalueError, in_one_line
+from placevalue.common.errors import ConfigError, DataError, DivergedError, PlacevalueError, in_one_line
 from placevalue.common.files import read_object, write_whole
 from placevalue.common.lock import LOCK, locked
 from placevalue.common.ownership import check_folder
@@ -33,6 +33,7 @@ from placevalue.common.validation import find_differences, one_of
 from placevalue.common.yaml_values import parse_yaml
 from placevalue.data import data_checksum
 from placevalue.data.corpora import expand_data
+from placevalue.evaluation.answer_file import pack_answers
 from placevalue.evaluation.scoring import evaluate
 from placevalue.experiments.cluster import Cluster, Machines
 from placevalue.experiments.parallel import run_all, run_at_once
@@ -64,15 +65,23 @@ from placevalue.experiments.run_folder import (
     run_checksums,
     weight_files,
 )
+from placevalue.experiments.tuning import (
+    DIVERGED,
+    Tuning,
+    answering_dev,
+    has_diverged,
+    mark_diverged,
+    tunings,
+    with_own,
+)
 
 logger = logging.getLogger(__name__)
 STALE = "stale"
 STAGES = ("train", "generate", "evaluate")
-COMPARED_WITH = "untouched"
 HEADER = "# The resolved recipe of an experiment, written by placevalue reproduce."
 FIRST_KEYS = {"model", "data", "methods", "seeds", "ce_weights", "numbers", "training", "generation"}
 """The keys of every resolved recipe from before they had a header."""
-Keep = Literal["everything", "model", "records"]
+Keep = Literal["everything", "model", "records", "answers"]
 Progress = Callable[[str, str, int, int], object]
 """Called with a run's name, its stage, and how much of the stage is done, of how much."""
 
@@ -87,6 +96,10 @@ class Run:
     """The stages that are missing or stale."""
     stale: str = ""
     """Why existing results do not count."""
+    trial: bool = False
+    """Whether it is a trial of the recipe's `tuning`, which answers dev and keeps no weights."""
+    waits: bool = False
+    """Whether its own values are not chosen yet, so that `config` has others."""
 
     @property
     def name(self) -> str:
@@ -99,31 +112,57 @@ class Plan:
     """All runs of an experiment."""
 
     recipe: Recipe
+    """With the values that its `tuning` has chosen so far."""
     folder: Path
     runs: tuple[Run, ...]
+    trials: tuple[Run, ...] = ()
+    """The runs of the recipe's `tuning`, which come first."""
 
     @property
     def todo(self) -> tuple[Run, ...]:
-        """The runs with stages left to do."""
-        return tuple(run for run in self.runs if run.todo)
+        """The trials and runs with stages left to do."""
+        return tuple(run for run in (*self.trials, *self.runs) if run.todo)
 
 
 def plan_experiment(recipe: Recipe, folder: str | os.PathLike[str]) -> Plan:
     """What an experiment would do; changes nothing.
 
-    `untouched`, the model with its own tokenizer, is always included. All methods of a seed come before the next seed,
-    so that an experiment that stops early still compares all methods.
+    The recipe's `baseline` is always included. All methods of a seed come before the next seed, so that an experiment
+    that stops early still compares all methods.
     """
     folder = Path(folder)
-    if COMPARED_WITH not in recipe.methods:
-        recipe = replace(recipe, methods=(COMPARED_WITH, *recipe.methods))
+    if recipe.baseline not in recipe.methods:
+        recipe = replace(recipe, methods=(recipe.baseline, *recipe.methods))
     checksum = cache(data_checksum)
+    trials: list[Run] = []
+    waiting = set()
+    for tuning in tunings(recipe, folder, checksum):
+        planned = plan_trials(tuning, checksum)
+        trials += planned
+        if any(run.todo for run in planned):
+            waiting.add(tuning.method)
+        elif best := (tuning.recorded() or tuning.result()).best:
+            recipe = with_own(recipe, tuning.method, best["values"])
     runs = [
-        plan_run(recipe, recipe.run(method, seed), folder / f"{method}-{seed}", checksum)
+        Run(recipe.run(method, seed), folder / f"{method}-{seed}", STAGES, waits=True)
+        if method in waiting
+        else plan_run(recipe, recipe.run(method, seed), folder / f"{method}-{seed}", checksum)
         for seed in recipe.seeds
         for method in recipe.methods
     ]
-    return Plan(recipe, folder, tuple(runs))
+    return Plan(recipe, folder, tuple(runs), tuple(trials))
+
+
+def plan_trials(tuning: Tuning, checksum: Callable[[str], str] = data_checksum) -> list[Run]:
+    """The runs of a method's trials; nothing is left of them if there is a record of their scores."""
+    recorded, recipe = tuning.recorded() is not None, answering_dev(tuning.recipe)
+    found = []
+    for values in tuning.trials:
+        for config, folder in tuning.runs(values):
+            done = recorded or has_diverged(folder, config, tuning.checksums)
+            run = Run(config, folder, ()) if done else plan_run(recipe, config, folder, checksum)
+            found.append(replace(run, trial=True))
+    return found
 
 
 def plan_run(recipe: Recipe, config: TrainConfig, folder: Path, checksum: Callable[[str], str] = data_checksum) -> Run:
@@ -193,8 +232,8 @@ def reproduce(
         out: The folder of the experiment. Default: `runs/RECIPE`, by the name of the recipe's file.
         jobs: Runs at once, each in its own process with a log in `logs/`; a single one runs in this process. Default:
             1, or as many as the cluster has room for.
-        keep: What to keep of a finished run: `everything`, its `model` without checkpoints, or only its `records` and
-            predictions.
+        keep: What to keep of a finished run: `everything`, its `model` without checkpoints, only its `records` and
+            predictions, or of these only ids and `answers`, compressed, where the data has the rest.
         progress: Called with a run's name, its stage, and how much of the stage is done, of how much.
         cluster: A Ray cluster to run on. Default: this machine.
 
@@ -210,19 +249,51 @@ def reproduce(
     plan = recipe
     check_folder(plan.folder, is_experiment(plan.folder))
     with locked(plan.folder):
-        write_whole(plan.folder / RECIPE, f"{HEADER}\n{to_yaml(asdict(plan.recipe))}")
-        work, progress = partial(_attempt, recipe=plan.recipe, keep=keep), progress or (lambda *_: None)
-        if cluster is not None and plan.todo:
-            failures = _on_cluster(plan, keep, cluster, jobs, progress)
-        elif jobs is not None and jobs > 1:
-            failures = run_at_once(work, {run.name: run for run in plan.todo}, jobs, plan.folder / LOGS, progress)
-        else:
-            done = {run.name: work(run, progress=progress) for run in plan.todo}
-            failures = {name: why for name, why in done.items() if why is not None}
+        _write_recipe(plan)
+        do = partial(_do, keep=keep, jobs=jobs, cluster=cluster, progress=progress or (lambda *_: None))
+        trials = [run for run in plan.todo if run.trial]
+        failures = do(trials, plan)
+        if plan.trials:
+            plan = plan_experiment(plan.recipe, plan.folder)
+            _write_choices(plan)
+            _write_recipe(plan)
+        if keep == "answers":
+            for run in plan.runs:
+                if not run.todo:
+                    pack_answers(run.folder / ANSWERS)
+        runs = [run for run in plan.todo if not run.trial and not run.waits]
+        failures |= do(runs, plan)
     if failures:
         lines = "; ".join(f"{name}: {why}" for name, why in failures.items())
-        raise PlacevalueError(f"{len(failures)} of {len(plan.todo)} runs failed, start again to retry them: {lines}")
+        waiting = [run.name for run in plan.runs if run.waits]
+        lines += f"; not begun without all trials: {', '.join(waiting)}" if waiting else ""
+        count = f"{len(failures)} of {len(trials) + len(runs)} runs failed"
+        raise PlacevalueError(f"{count}, start again to retry them: {lines}")
     return replace(plan, runs=tuple(replace(run, todo=(), stale="") for run in plan.runs))
+
+
+def _do(
+    runs: list[Run], plan: Plan, keep: Keep, jobs: int | None, cluster: Cluster | None, progress: Progress
+) -> dict[str, str]:
+    """Finish runs, several at once if wanted; returns why some failed, by name."""
+    if cluster is not None and runs:
+        return _on_cluster(runs, plan, keep, cluster, jobs, progress)
+    work = partial(_attempt, recipe=plan.recipe, keep=keep)
+    if jobs is not None and jobs > 1 and runs:
+        return run_at_once(work, {run.name: run for run in runs}, jobs, plan.folder / LOGS, progress)
+    done = {run.name: work(run, progress=progress) for run in runs}
+    return {name: why for name, why in done.items() if why is not None}
+
+
+def _write_recipe(plan: Plan) -> None:
+    write_whole(plan.folder / RECIPE, f"{HEADER}\n{to_yaml(asdict(plan.recipe))}")
+
+
+def _write_choices(plan: Plan) -> None:
+    """Record which trial of each method was chosen, and why."""
+    for tuning in tunings(plan.recipe, plan.folder, cache(data_checksum)):
+        if not any(run.todo for run in plan.trials if run.config.method == tuning.method):
+            tuning.write()
 
 
 def is_experiment(folder: Path) -> bool:
@@ -238,7 +309,20 @@ def is_experiment(folder: Path) -> bool:
 
 def _attempt(run: Run, recipe: Recipe, keep: Keep, progress: Progress) -> str | None:
     """Finish a run; returns why it failed, so that the others still run."""
-    return _reason(run.name, lambda: finish_run(run, recipe, keep, progress))
+    return _reason(run.name, lambda: _finish_or_mark(run, recipe, keep, progress))
+
+
+def _finish_or_mark(run: Run, recipe: Recipe, keep: Keep, progress: Progress) -> None:
+    """Finish a run; a trial answers dev and keeps no weights, and one whose loss became NaN is marked."""
+    if not run.trial:
+        return finish_run(run, recipe, keep, progress)
+    (run.folder / DIVERGED).unlink(missing_ok=True)
+    try:
+        finish_run(run, answering_dev(recipe), "records", progress)
+    except DivergedError as error:
+        logger.error("%s failed: %s", run.name, error)
+        mark_diverged(run.folder, run.config, run_checksums(run.config), in_one_line(error))
+    return None
 
 
 def _reason(name: str, finish: Callable[[], object]) -> str | None:
@@ -259,6 +343,8 @@ class Errand:
     folder: Path
     seen: dict[str, str]
     """The checksums of its data and model here."""
+    trial: bool = False
+    """Whether it is a trial of the recipe's `tuning`."""
 
     def check(self) -> None:
         """Refuse a machine that has other data or another model."""
@@ -283,15 +369,20 @@ def lock_run(folder: Path) -> AbstractContextManager[Any]:
     return locked(folder.parent, wait=True, name=f".{folder.name}{LOCK}")
 
 
-def _on_cluster(plan: Plan, keep: Keep, cluster: Cluster, jobs: int | None, progress: Progress) -> dict[str, str]:
-    checksum = cache(data_checksum)
+def _on_cluster(
+    runs: list[Run], plan: Plan, keep: Keep, cluster: Cluster, jobs: int | None, progress: Progress
+) -> dict[str, str]:
+    checksum, onto_dev = cache(data_checksum), answering_dev(plan.recipe) if plan.trials else plan.recipe
     with Machines(partial(_attempt_errand, keep=keep), plan.folder, cluster, jobs) as room:
-        for run in plan.todo:
+        errands = {}
+        for run in runs:
             _make_way(run)
-        errands = {run.name: make_errand(plan.recipe, run.config, run.folder, checksum) for run in plan.todo}
+            recipe = onto_dev if run.trial else plan.recipe
+            errands[run.name] = replace(make_errand(recipe, run.config, run.folder, checksum), trial=run.trial)
         failures = run_all(errands, room, progress)
-    for name in errands.keys() - failures.keys() if keep != "everything" else ():
-        remove_checkpoints(plan.folder / name)  # of a run that began here and was done elsewhere
+    for run in runs if keep != "everything" else ():
+        if run.name not in failures:
+            remove_checkpoints(run.folder)  # of a run that began here and was done elsewhere
     return failures
 
 
@@ -299,7 +390,8 @@ def _attempt_errand(errand: Errand, keep: Keep, progress: Progress) -> str | Non
     def finish() -> None:
         errand.check()
         with lock_run(errand.folder):
-            finish_run(plan_run(errand.recipe, errand.config, errand.folder), errand.recipe, keep, progress)
+            run = replace(plan_run(errand.recipe, errand.config, errand.folder), trial=errand.trial)
+            _finish_or_mark(run, errand.recipe, keep, progress)
 
     return _reason(errand.folder.name, finish)
 
@@ -321,8 +413,10 @@ def finish_run(run: Run, recipe: Recipe, keep: Keep = "model", progress: Progres
     if "evaluate" in run.todo:
         evaluate(answers)
         progress(run.name, "evaluate", 1, 1)
-    if keep == "records":
+    if keep in ("records", "answers"):
         remove_model(run.folder, read_record(run.folder / RECORD, TrainRecord))
+    if keep == "answers":
+        pack_answers(answers)
 
 
 def _make_way(run: Run) -> None:

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal
 from functools import partial
 from itertools import product
@@ -24,10 +24,9 @@ from placevalue.common.validation import nearest, one_of
 from placevalue.common.yaml_values import parse_yaml
 from placevalue.data import data_checksum
 from placevalue.evaluation.metrics import METRICS, metric_values, read_answer
+from placevalue.experiments.comparison import CE_WEIGHT, LOSS_WEIGHT, RANKING, TuningSettings
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import (
-    CE_WEIGHT,
-    LOSS_WEIGHT,
     RENAMED,
     Recipe,
     TrainConfig,
@@ -41,7 +40,7 @@ from placevalue.experiments.recipe import (
 
 Sampler = Literal["grid", "tpe"]
 SAMPLERS: tuple[Sampler, ...] = get_args(Sampler)
-SWEEPABLE = tuple(name for name, metric in METRICS.items() if metric.direction in ("higher", "lower"))
+SWEEPABLE = RANKING
 """The metrics that say which of two trials is better."""
 PAPER_SEARCH = f"{CE_WEIGHT}=0.4:0.8:0.05"
 """The paper's search for its lambda."""
@@ -53,7 +52,9 @@ _FIXED = {
     "data.test": "nothing is chosen by it",
     "methods": "a sweep is of one method, see --method",
     "seeds": "the mean over them counts, see --seeds",
-}
+    "baseline": "it trains nothing",
+    "contrasts": "they train nothing",
+} | {f"tuning.{each.name}": "it is a search itself, which `reproduce` does" for each in fields(TuningSettings)}
 """Fields that cannot be searched, and why."""
 
 

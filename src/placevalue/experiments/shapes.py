@@ -52,6 +52,11 @@ def model_config(name: str) -> Any:
     except PlacevalueError:
         if name not in SHAPES:
             raise
+    return shape_config(name)
+
+
+def shape_config(name: str) -> Any:
+    """The config of one of the recipes' models, by its name in `SHAPES`."""
     from transformers import AutoConfig
 
     values = dict(SHAPES[name])

@@ -11,30 +11,19 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from placevalue.common.errors import ConfigError, DataError, DivergedError, PlacevalueError, in_one_line
+from placevalue.common.errors import ConfigError, DivergedError, PlacevalueError, in_one_line
 from placevalue.common.ownership import check_folder
-from placevalue.common.records import (
-    SCORE_RECORD,
-    ScoreRecord,
-    SweepRecord,
-    is_record,
-    provenance,
-    read_record,
-    write_record,
-)
+from placevalue.common.records import SweepRecord, is_record, provenance, write_record
 from placevalue.common.room import room_for
 from placevalue.common.validation import find_differences
-from placevalue.data import load_data
-from placevalue.evaluation.metrics import metric_values, read_answer
-from placevalue.evaluation.statistics import bootstrap
 from placevalue.experiments.cluster import Cluster, Machines
 from placevalue.experiments.recipe import Recipe, RecipeOrPath, TrainConfig, default_folder, load_recipe, with_new_names
-from placevalue.experiments.run_folder import ANSWERS, LOG, is_run
+from placevalue.experiments.run_folder import LOG, is_run
 from placevalue.experiments.runner import Errand, finish_run, lock_run, make_errand, plan_run
 from placevalue.experiments.search_space import (
     PAPER_SEARCH,
@@ -46,6 +35,7 @@ from placevalue.experiments.search_space import (
     plan_sweep,
 )
 from placevalue.experiments.trials import run_trials
+from placevalue.experiments.tuning import dev_score, silent_score
 
 logger = logging.getLogger(__name__)
 JOURNAL, RECORD = "study.journal", "sweep.json"
@@ -286,14 +276,8 @@ def _run(recipe: Recipe, config: TrainConfig, folder: Path, metric: str, keep_we
                 finish_run(plan_run(recipe, config, folder), recipe, "model" if keep_weights else "records")
     except DivergedError as error:
         logger.warning("%s: %s; it counts as if it had answered nothing", folder.name, error)
-        silent = metric_values([read_answer(problem.answer, "") for problem in load_data(dev)], [metric])
-        (interval,) = bootstrap(silent)
-        score = None if interval is None else asdict(interval)
-    else:
-        score = read_record(folder / ANSWERS / SCORE_RECORD, ScoreRecord).scores[dev].get(metric)
-    if score is None:
-        raise DataError(f"{metric} is not defined for the problems of {dev}: choose another metric")
-    return score
+        return silent_score(dev, metric)
+    return dev_score(folder, dev, metric)
 
 
 def open_study(storage: str, name: str, plan: SweepPlan) -> Any:

@@ -27,7 +27,8 @@ from placevalue.common.hub import CARD, device_name, load_model, load_tokenizer
 from placevalue.common.lock import locked
 from placevalue.common.ownership import check_folder, may_rewrite
 from placevalue.common.records import TRAINED_ON, TrainRecord, provenance, write_record
-from placevalue.data import Problem, data_sources, load_data
+from placevalue.data import Problem, load_data
+from placevalue.data.corpora import problem_sources
 from placevalue.experiments.adapter import add_lora, missing_peft
 from placevalue.experiments.callbacks import Clock, Progress, missing_trackers, tensorboard
 from placevalue.experiments.engine import speed_up
@@ -195,7 +196,7 @@ def prepare(config: TrainConfig) -> Prepared:
         logger.warning("the tokenizer of %s has no padding token: using its end token", config.model)
         tokenizer.pad_token = tokenizer.eos_token
     whole = sum(weight.numel() for weight in model.parameters())  # without those that a loss trains with it
-    seen = dict.fromkeys([*getattr(model.config, TRAINED_ON, []), *data_sources(config.data.train)])
+    seen = dict.fromkeys([*getattr(model.config, TRAINED_ON, []), *problem_sources(config.data.train)])
     setattr(model.config, TRAINED_ON, list(seen))
     if config.lora.rank is not None:
         model = add_lora(model, tokenizer, config.lora, config.model, method.digits)

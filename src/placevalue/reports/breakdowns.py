@@ -11,7 +11,7 @@ from placevalue.evaluation.metrics import PLACES, Answered
 from placevalue.evaluation.scoring import group_rows, problem_units
 from placevalue.evaluation.statistics import Interval, Units, group_interval
 from placevalue.numbers.numerals import shortest_form
-from placevalue.reports.results import Experiment
+from placevalue.reports.results import Experiment, Run
 
 LONGEST = 7  # answers with this many digits or more share a category
 FLOOR, CEILING = 0.1, 0.9
@@ -143,14 +143,21 @@ def _task_grid(experiment: Experiment, name: str, chosen: Units) -> TaskGrid:
 
 
 def loss_curves(experiment: Experiment) -> list[Curves]:
-    """The parts of the loss by step: cross-entropy of every method, the auxiliary loss of those that have one."""
+    """The parts of the loss by step: cross-entropy of every method, the auxiliary loss of those that have one.
+
+    Methods write the same answer in more or fewer tokens, so only the cross-entropy of whole answers compares them:
+    that of a token times the tokens of a mean training answer.
+    """
     # A method without an auxiliary loss logs only its loss, which is the cross-entropy.
-    parts = {"Cross-entropy": lambda row: row.get("ce", row.get("loss")), "Auxiliary loss": lambda row: row.get("aux")}
     found = []
-    for title, part in parts.items():
+    for title, part, scale in (
+        ("Cross-entropy per answer", _cross_entropy, _answer_tokens),
+        ("Cross-entropy per token", _cross_entropy, lambda _: 1.0),
+        ("Auxiliary loss", lambda row: row.get("aux"), lambda _: 1.0),
+    ):
         curves = Curves(title, {}, {})
         for method in experiment.methods:
-            seeds = [_curve(run.train.losses, part) for run in experiment.of(method)]
+            seeds = [_curve(run.train.losses, part, scale(run)) for run in experiment.of(method)]
             if seeds := [seed for seed in seeds if seed]:
                 curves.seeds[method] = [_thinned(seed) for seed in seeds]
                 curves.means[method] = _thinned(_mean_curve(seeds))
@@ -159,10 +166,20 @@ def loss_curves(experiment: Experiment) -> list[Curves]:
     return found
 
 
-def _curve(losses: Sequence[dict[str, Any]], part: Callable[[dict[str, Any]], Any]) -> Curve:
-    """One run's curve, without values that are not finite, which are logged as text."""
-    pairs = [(row["step"], part(row)) for row in losses if "step" in row]
-    return [(step, value) for step, value in pairs if isinstance(value, int | float)]
+def _cross_entropy(row: dict[str, Any]) -> Any:
+    return row.get("ce", row.get("loss"))
+
+
+def _answer_tokens(run: Run) -> float | None:
+    """The mean number of tokens that training predicts in an answer; None if the record does not have it."""
+    counts = run.train.counts
+    return counts["answer_tokens"] / counts["problems"] if {"answer_tokens", "problems"} <= counts.keys() else None
+
+
+def _curve(losses: Sequence[dict[str, Any]], part: Callable[[dict[str, Any]], Any], scale: float | None) -> Curve:
+    """One run's curve, without values that are not finite, which are logged as text; empty without a scale."""
+    pairs = [(row["step"], part(row)) for row in losses if "step" in row and scale is not None]
+    return [(step, value * (scale or 1.0)) for step, value in pairs if isinstance(value, int | float)]
 
 
 def _thinned(curve: Curve) -> Curve:

@@ -18,14 +18,22 @@ from placevalue.evaluation.trivial import ABOUT
 from placevalue.experiments.methods import METHODS
 from placevalue.reports.breakdowns import break_down, loss_curves, task_grids
 from placevalue.reports.charts import curve_chart, further_colours, heat_map, method_class, point_chart
+from placevalue.reports.costs import cost_remark
 from placevalue.reports.formatting import counted
 from placevalue.reports.results import Experiment, load_experiments
 from placevalue.reports.summary import Summary, headline, summarise
 from placevalue.reports.tables import GRID_LEGEND, LEGEND, SHOWN, column_title, make_table, told_between
 
 REPORT = "report.html"
-DIVIDERS = {"trivial": "trivial answers, which need no model", "paper": "published in the paper for this model"}
+DIVIDERS = {
+    "contrast": "differences that were fixed beforehand",
+    "exploratory": "exploratory: not fixed beforehand, so not marked as significant",
+    "trivial": "trivial answers, which need no model",
+    "paper": "published in the paper for this model",
+}
 """What stands above the rows of a group."""
+OURS = ("baseline", "method", "exploratory")
+"""The groups of rows with a method of the experiment."""
 MARK = "<title>placevalue: "
 """By this text a page is known as ours."""
 MOST_PREDICTIONS = 120_000
@@ -89,7 +97,7 @@ def _source_hash(text: str) -> str:
 def _section(experiment: Experiment, summaries: Sequence[Summary]) -> dict[str, Any]:
     """Everything about one experiment except its predictions, and its row of the overview."""
     tables, column = [make_table(summary) for summary in summaries], headline(summaries[0])
-    entries = {line.label: line.entries[column] for line in tables[0].lines if line.group in ("baseline", "method")}
+    entries = {line.label: line.entries[column] for line in tables[0].lines if line.group in OURS}
     baseline, best = summaries[0].baseline, {label: each for label, each in entries.items() if each and each.best}
     return {
         "experiment": experiment,
@@ -127,6 +135,7 @@ def _facts(experiment: Experiment) -> dict[str, str]:
         "steps": _several(f"{run.train.steps:,}" for run in runs),
         "device": _several(run.train.provenance.get("device") for run in runs),
         "date": " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
+        "time": cost_remark(experiment),
         "commit": _several(git.get("commit", "")[:10] + " with changes" * bool(git.get("dirty")) for git in commits),
     }
 

@@ -17,6 +17,8 @@ METHODS = {
     "aux-hard": "Digits + Aux Loss",
 }
 """Our methods that the paper has too, with the names of its rows."""
+ABSOLUTE = "digits"
+"""The row of the paper's tables that is in percent; its others are changes from it."""
 TABLES = {"accuracy_paper": ("accuracy", "token_ablation_accuracy"), "cer_written": ("cer",)}
 _SETS = ("Original", "Commuted", "Integers 0 to 1000", "2-digit integers", "3-digit integers", "4-digit integers",
          "1000+", "1000+ same", "1dp random", "2dp random")  # fmt: skip

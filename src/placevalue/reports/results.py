@@ -22,8 +22,9 @@ from placevalue.evaluation.scoring import load_predictions
 from placevalue.evaluation.statistics import Values
 from placevalue.evaluation.trivial import trivial_answers
 from placevalue.experiments import run_folder
-from placevalue.experiments.recipe import Recipe, read_recipe
+from placevalue.experiments.recipe import FORMER_BASELINE, Recipe, read_recipe
 from placevalue.experiments.run_folder import ANSWERS, RECORD, SEEN
+from placevalue.experiments.tuning import TUNING
 
 _NEEDED = (RECORD, f"{ANSWERS}/{PREDICTION_RECORD}", f"{ANSWERS}/{SCORE_RECORD}")
 
@@ -49,6 +50,11 @@ class Run:
         """The training seed."""
         return self.train.seed
 
+    @property
+    def seconds(self) -> float:
+        """How long it trained and answered."""
+        return self.train.durations.get("train", 0.0) + self.prediction.durations.get("generate", 0.0)
+
     @cached_property
     def answers(self) -> list[Answered]:
         """Every problem's gold and predicted answer, with their numbers."""
@@ -72,6 +78,8 @@ class Experiment:
     """In the order of the recipe's methods, then by seed. All answer the same problems in the same order."""
     missing: tuple[str, ...]  # which runs are missing and why, a line each
     name: str  # the folder's name, with its parent's if another experiment has the same
+    tuning: dict[str, records.SweepRecord] = field(default_factory=dict)
+    """The trials that chose a method's own values, by method; none if the recipe gives all values."""
 
     @property
     def model(self) -> str:
@@ -87,6 +95,17 @@ class Experiment:
     def seeds(self) -> list[int]:
         """The seeds of all methods."""
         return sorted({run.seed for run in self.runs})
+
+    @property
+    def contrasts(self) -> tuple[tuple[str, ...], ...]:
+        """The pairs of methods whose differences the recipe fixed beforehand."""
+        return self.recipe.contrasts if self.recipe else ()
+
+    @property
+    def baseline(self) -> str:
+        """The recipe's baseline; if it has no finished run, `digits`, or else the first method."""
+        wanted = [self.recipe.baseline] if self.recipe else []
+        return next((name for name in (*wanted, FORMER_BASELINE) if name in self.methods), self.methods[0])
 
     def of(self, method: str) -> list[Run]:
         """The finished runs of a method."""
@@ -173,7 +192,17 @@ def load_experiment(folder: str | os.PathLike[str]) -> Experiment:
     lines += [f"{method}-{seed}: not started" for method in methods for seed in seeds if f"{method}-{seed}" not in done]
     order = [*methods, *sorted({run.method for run in runs})]
     runs.sort(key=lambda run: (order.index(run.method), run.seed))
-    return Experiment(folder, recipe, tuple(runs), tuple(lines), folder.resolve().name)
+    return Experiment(folder, recipe, tuple(runs), tuple(lines), folder.resolve().name, _load_tuning(folder, recipe))
+
+
+def _load_tuning(folder: Path, recipe: Recipe | None) -> dict[str, records.SweepRecord]:
+    """The records of the trials whose values the recipe has."""
+    found = {}
+    for method in recipe.methods if recipe and recipe.tuning.learning_rates else ():
+        path = folder / TUNING / f"{method}.json"
+        if path.exists():
+            found[method] = records.read_record(path, records.SweepRecord)
+    return found
 
 
 def load_experiments(folders: Sequence[str | os.PathLike[str]]) -> list[Experiment]:

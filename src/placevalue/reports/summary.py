@@ -12,13 +12,22 @@ from placevalue.common.validation import one_of
 from placevalue.data.copies import Copies
 from placevalue.evaluation.metrics import METRICS
 from placevalue.evaluation.scoring import group_rows, problem_units
-from placevalue.evaluation.statistics import Groups, Interval, Units, Values, group_interval, holm, paired_test
-from placevalue.reports.formatting import format_interval, format_value, listed
+from placevalue.evaluation.statistics import (
+    Groups,
+    Interval,
+    Units,
+    Values,
+    group_interval,
+    holm,
+    paired_test,
+    smallest_visible,
+)
+from placevalue.reports.costs import tuning_remark
 from placevalue.reports.results import Experiment
 from placevalue.reports.trivial_rows import TrivialRows, trivial_rows
 
 SIGNIFICANT = 0.05
-BASELINE = "digits"  # the absolute row of the paper's tables
+Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -34,13 +43,21 @@ class Column:
 
 @dataclass(frozen=True)
 class Change:
-    """A method's difference from the baseline, over the seeds that both have."""
+    """A method's difference from another, by default the baseline, over the seeds that both have."""
 
     value: float
     low: float | None
     high: float | None
-    p: float  # corrected by Holm's method for the methods of the column
+    p: float  # corrected by Holm's method for the contrasts of the column; not corrected if it is exploratory
     seeds: int
+    exploratory: bool = False  # whether the recipe has contrasts and this is none of them
+    visible: float | None = None
+    """The smallest difference that would have been significant; see `statistics.smallest_visible`."""
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether more than chance is shown: never from one seed, nor by what was not fixed beforehand."""
+        return self.p < SIGNIFICANT and self.seeds > 1 and not self.exploratory
 
 
 @dataclass(frozen=True)
@@ -65,6 +82,21 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Contrast:
+    """The difference of two methods, none of them the baseline, that the recipe fixed beforehand."""
+
+    first: str
+    second: str
+    changes: tuple[Change | None, ...]
+    """The first's difference from the second in each column."""
+
+    @property
+    def name(self) -> str:
+        """As `agg-before − pause`."""
+        return f"{self.first} − {self.second}"
+
+
+@dataclass(frozen=True)
 class Summary:
     """All methods of an experiment under one metric, the baseline first. Scores are shares, as in records."""
 
@@ -77,10 +109,14 @@ class Summary:
     missing: tuple[str, ...]
     copies: Copies  # of the training data, as far as that is available
     trivial: TrivialRows
+    contrasts: tuple[Contrast, ...] = ()
+    """Those that are not in the rows, which have the baseline's."""
+    tuning: str = ""
+    """How each method got its own values, in words; empty without `tuning`."""
 
 
 def summarise(experiment: Experiment, baseline: str | None = None, metric: str = "accuracy_paper") -> Summary:
-    """Average each method over its seeds, and compare it with the baseline: by default `digits`, else the first method.
+    """Average each method over its seeds, and compare it with the baseline: by default the recipe's.
 
     With several seeds, an interval accounts for the choice of both problems and seeds
     (`statistics.crossed_interval`). Changes are paired: the same problem and the same seed under both methods. With one
@@ -90,7 +126,7 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
     if metric not in METRICS:
         raise ConfigError(f"unknown metric {metric!r}: expected {one_of(METRICS, metric)}")
     methods = experiment.methods
-    baseline = baseline or (BASELINE if BASELINE in methods else methods[0])
+    baseline = baseline or experiment.baseline
     if baseline not in methods:
         known = one_of(methods, baseline)
         raise ConfigError(f"the baseline {baseline!r} has no finished run in {experiment.folder}: expected {known}")
@@ -99,8 +135,11 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
     asked = experiment.runs[0].rows
     units, columns = problem_units(asked), _columns(asked, experiment.copies)
     grouped = [[(chosen, units[chosen]) for chosen in groups] for groups in columns.values()]
+    fixed = [(first, second) for first, second in experiment.contrasts if {first, second} <= values.keys()]
+    changes = [_changes(values, groups, fixed if experiment.contrasts else None) for groups in grouped]
     table = [
-        _cells(experiment, column, groups, values, metric) for column, groups in zip(columns, grouped, strict=True)
+        _cells(experiment, column, groups, values, metric, found)
+        for column, groups, found in zip(columns, grouped, changes, strict=True)
     ]
     rows = []
     for method, *cells in zip(methods, *table, strict=True):
@@ -114,6 +153,10 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
         *(experiment.name, experiment.model, metric, baseline, tuple(columns), tuple(rows), experiment.missing),
         copies=experiment.copies,
         trivial=trivial_rows(experiment, grouped, metric),
+        contrasts=tuple(
+            Contrast(*pair, tuple(found.get(pair) for found in changes)) for pair in fixed if baseline not in pair
+        ),
+        tuning=tuning_remark(experiment),
     )
 
 
@@ -134,28 +177,57 @@ def _columns(rows: Sequence[Prediction], copies: Copies) -> dict[Column, list[Un
     return found | {column("operation", name, operations[name]): [operations[name]] for name in sorted(operations)}
 
 
+def _changes(values: dict[str, dict[int, Values]], groups: Groups, fixed: Sequence[Pair] | None) -> dict[Pair, Change]:
+    """The differences of each method from the first, the baseline, and of the pairs that were fixed beforehand.
+
+    p is corrected over those pairs, or over all methods if the recipe has none.
+    """
+    base, *others = values
+    pairs = [(method, base) for method in others]
+    turned = [pair if base not in pair else (next(each for each in pair if each != base), base) for pair in fixed or ()]
+    found = {
+        pair: change
+        for pair in dict.fromkeys([*pairs, *turned])
+        if (change := _change(values[pair[1]], values[pair[0]], groups))
+    }
+    counted = [pair for pair in found if fixed is None or pair in turned]
+    for pair in found:
+        first, second = (_shared(values[each], values[other]) for each, other in (pair, pair[::-1]))
+        visible = smallest_visible(first - second, groups, max(1, len(counted)))
+        found[pair] = replace(found[pair], exploratory=pair not in counted, visible=visible)
+    for pair, p in zip(counted, holm([found[pair].p for pair in counted]), strict=True):
+        found[pair] = replace(found[pair], p=p)
+    return found
+
+
+def _shared(values: dict[int, Values], others: dict[int, Values]) -> Values:
+    """The values of the seeds that both have, `(rows, seeds)`."""
+    return np.stack([values[seed] for seed in sorted(set(values) & set(others))], 1)
+
+
 def _cells(
-    experiment: Experiment, column: Column, groups: Groups, values: dict[str, dict[int, Values]], metric: str
+    experiment: Experiment,
+    column: Column,
+    groups: Groups,
+    values: dict[str, dict[int, Values]],
+    metric: str,
+    found: Mapping[Pair, Change],
 ) -> list[Cell | None]:
     """The cells of one column, one for each method; the first method is the baseline."""
-    base, *others = values
+    base = next(iter(values))
     scores: dict[str, Interval] = {}
     for method, by_seed in values.items():
         if len(by_seed) > 1 or column.kind == "unseen":  # no record has the unseen problems alone
-            if found := group_interval(np.stack(list(by_seed.values()), 1), groups):
-                scores[method] = found[0]
+            if whole := group_interval(np.stack(list(by_seed.values()), 1), groups):
+                scores[method] = whole[0]
         else:
             record = experiment.of(method)[0].score
             named = {"set": record.scores, "operation": record.operations, "mean": {column.name: record.averages}}
             if recorded := named[column.kind].get(column.name, {}).get(metric):
                 scores[method] = Interval(**recorded)
     changes = {
-        method: change
-        for method in others
-        if {base, method} <= scores.keys() and (change := _change(values[base], values[method], groups))
+        method: change for (method, other), change in found.items() if other == base and {base, method} <= scores.keys()
     }
-    for method, p in zip(changes, holm([change.p for change in changes.values()]), strict=True):
-        changes[method] = replace(changes[method], p=p)
     levels: dict[str, float] = {}
     for method, score in scores.items():
         levels[method] = _badness(score.value, metric)
@@ -169,11 +241,11 @@ def _cells(
 
 
 def _change(baseline: dict[int, Values], values: dict[int, Values], groups: Groups) -> Change | None:
-    """A method's change from the baseline over the seeds of both, with an uncorrected p."""
+    """A method's change from another over the seeds of both, with an uncorrected p."""
     seeds = sorted(set(baseline) & set(values))
     if not seeds:
         return None
-    first, second = (np.stack([each[seed] for seed in seeds], 1) for each in (baseline, values))
+    first, second = _shared(baseline, values), _shared(values, baseline)
     if len(seeds) == 1 and len(groups) == 1:
         rows, units = groups[0]
         kept = ~np.isnan(first[rows, 0] + second[rows, 0])
@@ -197,72 +269,3 @@ def is_gain(change: Change, metric: str, baseline: float) -> bool:
 def headline(summary: Summary) -> int:
     """The index of the column that conclusions are drawn from: the mean over sets, else the first set."""
     return next((index for index, column in enumerate(summary.columns) if column.kind == "mean"), 0)
-
-
-def conclusion(summary: Summary) -> str:
-    """What the intervals allow you to conclude, in words."""
-    index, metric, baseline = headline(summary), summary.metric, summary.baseline
-    column, base = summary.columns[index], summary.rows[0].cells[index]
-    where = f"Over the {column.n} sets" if column.kind == "mean" else f"On {column.name}"
-    unit = " points" if METRICS[metric].is_share else ""
-    changes = {row.method: cell.change for row in summary.rows if (cell := row.cells[index]) and cell.change}
-    unsure = [method for method, change in changes.items() if change.p >= SIGNIFICANT]
-    differ = f"{listed(unsure)} {'does' if len(unsure) == 1 else 'do'} not differ significantly from {baseline}"
-    found = []
-    for method, change in changes.items():
-        if base is not None and method not in unsure:
-            better = "better" if is_gain(change, metric, base.score.value) else "worse"
-            found.append(f"{method} is {better} than {baseline} ({_points(change, metric)}{unit})")
-    if not changes:
-        first = f"{where} there is nothing to compare {baseline} with."
-    elif not found:
-        spans = ", ".join(f"{method} {_points(changes[method], metric)}" for method in unsure)
-        first = f"{where}, {differ}: {spans}{unit}."
-    else:
-        each = "each " if len(found) > 1 else ""
-        first = f"{where}, {'; '.join(found)}, {each}with p < {SIGNIFICANT} after Holm's correction"
-        first += f"; {differ}." if unsure else "."
-    return " ".join(filter(None, (first, _coverage(changes), *_remarks(summary))))
-
-
-def _points(change: Change, metric: str) -> str:
-    span = format_interval(change.low, change.high, metric, signed=True)
-    return f"{format_value(change.value, metric, signed=True)} {span}".strip()
-
-
-def _coverage(changes: Mapping[str, Change]) -> str:
-    """What the intervals of the changes account for."""
-    if not changes:
-        return ""
-    single = [method for method, change in changes.items() if change.seeds == 1]
-    counts = sorted({change.seeds for change in changes.values()} - {1})
-    if not counts:
-        only = "so the intervals account for the choice of problems only: another seed may change the order."
-        return f"Every method was trained once, {only}"
-    seeds = " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1]))))
-    but = f"; those of {listed(single)} rest on one seed and account for the problems only" if single else ""
-    return f"The intervals account for the choice of problems and of seeds ({seeds} per method){but}."
-
-
-def copy_remark(summary: Summary) -> str:
-    """How many test questions copy training questions; empty if none does."""
-    if not summary.copies:
-        return ""
-    asked = sum(column.n for column in summary.columns if column.kind == "set")
-    return f"Copies of training questions among the {asked:,} test questions: {summary.copies}."
-
-
-def _remarks(summary: Summary) -> Sequence[str]:
-    """Questions that a model may know by heart, trivial answers, answers that it cannot write, missing runs."""
-    found = [copy_remark(summary), summary.trivial.remark(headline(summary), summary.metric)]
-    counts = sorted({row.unreachable for row in summary.rows})
-    counted_wrong = summary.metric.startswith("accuracy") and not summary.metric.endswith("_reachable")
-    if len(counts) > 1 and counted_wrong:
-        methods = {count: [row.method for row in summary.rows if row.unreachable == count] for count in counts}
-        parts = ", ".join(f"{count} for {listed(names)}" for count, names in methods.items())
-        found.append(f"Answers longer than the token limit count as wrong: {parts}.")
-    if unread := [f"{no:,} of {of:,} for {row.method}" for row in summary.rows for no, of in [row.unreadable] if no]:
-        found.append(f"Predictions whose rewritten numbers cannot be read back count as wrong: {', '.join(unread)}.")
-    if missing := len(summary.missing):
-        found.append(f"{missing} run{' is' if missing == 1 else 's are'} missing.")
-    return found

@@ -15,18 +15,21 @@ from placevalue.common.validation import one_of
 from placevalue.evaluation.metrics import METRICS
 from placevalue.evaluation.statistics import Interval
 from placevalue.reports.breakdowns import CEILING, FLOOR, TaskGrid
+from placevalue.reports.conclusions import conclusion, copy_remark
 from placevalue.reports.formatting import counted, duration, format_interval, format_number, format_value
+from placevalue.reports.paper_results import ABSOLUTE, SETS, published_rows
 from placevalue.reports.paper_results import METHODS as PAPER_METHODS
-from placevalue.reports.paper_results import SETS, published_rows
-from placevalue.reports.summary import BASELINE, Cell, Column, Summary, conclusion, copy_remark
+from placevalue.reports.summary import Cell, Change, Column, Summary
 
 SHOWN = ("accuracy_paper", "cer_written")
 """The metrics of a report by default: those of the paper."""
 PERCENTAGES = tuple(name for name, metric in METRICS.items() if metric.is_share)
 LEGEND = (
     "The first row is in percent, as are the trivial ones, which need no model; the others are changes from the first "
-    "in percentage points. 95% intervals in brackets; † p < 0.05, ‡ p < 0.01 after Holm's correction over the methods "
-    "of a column; ° not significantly better than the best trivial row."
+    "in percentage points. 95% intervals in brackets; † p < 0.05, ‡ p < 0.01 over two seeds or more, after Holm's "
+    "correction over a column's methods or, if the recipe has contrasts, over these: rows such as a − b and those that "
+    "are not exploratory; ° not significantly better than the best trivial row. The paper's rows are changes from its "
+    "Digits."
 )
 GRID_LEGEND = (
     "Percent right, by the digits of the longest operand. exact: the whole answer is right and nothing else. off by: "
@@ -60,15 +63,15 @@ class Line:
     """The texts of one row."""
 
     label: str
-    group: Literal["baseline", "method", "trivial", "paper"]
+    group: Literal["baseline", "method", "contrast", "exploratory", "trivial", "paper"]
     entries: tuple[Entry | None, ...]
     seeds: int | Literal[""] = ""
     time: str = ""
 
     @property
     def name(self) -> str:
-        """The label, marked if the row is trivial or the paper's."""
-        return f"{self.group}: {self.label}" if self.group in ("trivial", "paper") else self.label
+        """The label, marked if the row is exploratory, trivial or the paper's."""
+        return f"{self.group}: {self.label}" if self.group in ("exploratory", "trivial", "paper") else self.label
 
 
 @dataclass(frozen=True)
@@ -93,15 +96,26 @@ def make_table(summary: Summary) -> PaperTable:
     metric = summary.metric
     if metric not in PERCENTAGES:
         raise ConfigError(f"{metric} is not a percentage: expected {one_of(PERCENTAGES, metric)}")
-    lines = []
+    lines: list[Line] = []
+    exploratory: list[Line] = []
     for row in summary.rows:
-        group: Literal["baseline", "method"] = "baseline" if row.method == summary.baseline else "method"
+        changes = [cell.change for cell in row.cells if cell and cell.change]
+        group: Literal["baseline", "method", "exploratory"] = "method"
+        if row.method == summary.baseline:
+            group = "baseline"
+        elif any(change.exploratory for change in changes):
+            group = "exploratory"
         unbeaten = summary.trivial.unbeaten[row.method]
         entries = tuple(
             None if cell is None else _with_trivial(_entry(cell, group, metric), name)
             for cell, name in zip(row.cells, unbeaten, strict=True)
         )
-        lines.append(Line(row.method, group, entries, len(row.seeds), duration(row.seconds)))
+        line = Line(row.method, group, entries, len(row.seeds), duration(row.seconds))
+        (exploratory if group == "exploratory" else lines).append(line)
+    for contrast in summary.contrasts:
+        entries = tuple(None if change is None else _change(change, metric) for change in contrast.changes)
+        lines.append(Line(contrast.name, "contrast", entries))
+    lines += exploratory
     for name, scores in summary.trivial.scores.items():
         lines.append(Line(name, "trivial", tuple(None if score is None else _score(score, metric) for score in scores)))
     for method, figures in published_rows(summary.model, metric, summary.columns).items():
@@ -135,11 +149,18 @@ def _entry(cell: Cell, group: str, metric: str) -> Entry:
         return replace(score, best=cell.best)
     if change is None:
         return Entry(f"({score.text})", f"{score.about}; no seed in common", best=cell.best)
+    told = _change(change, metric)
+    return replace(told, about=f"{score.about}; change {told.about}", best=cell.best)
+
+
+def _change(change: Change, metric: str) -> Entry:
+    """A difference, marked if it is significant over several seeds and was fixed beforehand."""
     text, tone, large = _signed(100 * change.value, metric)
     span = format_interval(change.low, change.high, metric, signed=True)
-    moved = f"change {f'{text} {span}'.strip()} over {counted(change.seeds, 'seed')}, p = {change.p:.2g}"
-    mark = "‡" if change.p < 0.01 else "†" if change.p < 0.05 else ""
-    return Entry(text, f"{score.about}; {moved}", span, mark, tone, large, cell.best)
+    p = f"p = {change.p:.2g}" + (" without correction, exploratory" if change.exploratory else "")
+    about = f"{f'{text} {span}'.strip()} over {counted(change.seeds, 'seed')}, {p}"
+    mark = "" if not change.is_shown else "‡" if change.p < 0.01 else "†"
+    return Entry(text, about, span, mark, tone, large)
 
 
 def _score(score: Interval, metric: str) -> Entry:
@@ -157,7 +178,7 @@ def _with_trivial(entry: Entry, unbeaten: str) -> Entry:
 def _published(method: str, value: float | None, metric: str) -> Entry | None:
     if value is None:
         return None
-    if method == BASELINE:
+    if method == ABSOLUTE:
         return Entry(format_number(value), f"{value:g}% in the paper")
     text, tone, large = _signed(value, metric)
     return Entry(text, f"{value:+g} points in the paper".replace("-", "−"), tone=tone, large=large)
@@ -235,7 +256,7 @@ def to_latex(tables: Sequence[PaperTable]) -> str:
         for group, members in groupby(table.lines, key=lambda line: line.group):
             lines.append(r"\midrule")
             for line in members:
-                absolute = group in ("baseline", "trivial") or line.label == PAPER_METHODS[BASELINE]
+                absolute = group in ("baseline", "trivial") or line.label == PAPER_METHODS[ABSOLUTE]
                 cells = [line.name.translate(_TEX), *(_latex_cell(entry, absolute) for entry in line.entries)]
                 lines.append(" & ".join([*cells, line.time]) + r" \\")
         caption = f"{table.subtitle}. {table.title}. {table.copies} {LEGEND}".replace("  ", " ").translate(_TEX)
@@ -255,7 +276,8 @@ def _latex_cell(entry: Entry | None, absolute: bool) -> str:
 
 CSV_FIELDS = ("experiment", "model", "metric", "baseline", "method", "seeds", "kind", "column", "n", "copies",
               "score", "score_low", "score_high", "change", "change_low", "change_high", "p", "change_seeds", "best",
-              "train_seconds", "unbeaten")  # fmt: skip
+              "train_seconds", "unbeaten", "exploratory", "smallest_visible")  # fmt: skip
+_FORMER_FIELDS = CSV_FIELDS[:-2]
 
 
 def to_csv(summaries: Sequence[Summary]) -> str:
@@ -269,17 +291,29 @@ def to_csv(summaries: Sequence[Summary]) -> str:
         for row in summary.rows:
             for column, cell, unbeaten in zip(columns, row.cells, summary.trivial.unbeaten[row.method], strict=True):
                 score = astuple(cell.score)[:3] if cell else [""] * 3
-                change = astuple(cell.change) if cell and cell.change else [""] * 5
+                *change, exploratory, visible = _figures(cell.change if cell else None)
                 best = int(cell.best) if cell else ""
-                writer.writerow(
-                    [*about, row.method, len(row.seeds), *column, *score, *change, best, row.seconds, unbeaten]
-                )
+                shown = [*score, *change, best, row.seconds, unbeaten, exploratory, visible]
+                writer.writerow([*about, row.method, len(row.seeds), *column, *shown])
+        for contrast in summary.contrasts:
+            for column, difference in zip(columns, contrast.changes, strict=True):
+                *change, exploratory, visible = _figures(difference)
+                shown = ["", "", "", *change, "", "", "", exploratory, visible]
+                writer.writerow([*about, f"contrast: {contrast.name}", "", *column, *shown])
         for name, scores in summary.trivial.scores.items():
             for column, found in zip(columns, scores, strict=True):
                 score = astuple(found)[:3] if found else [""] * 3
-                writer.writerow([*about, f"trivial: {name}", "", *column, *score, *[""] * 8])
+                writer.writerow([*about, f"trivial: {name}", "", *column, *score, *[""] * 10])
     return file.getvalue()
 
 
-MARKS = {"markdown": LEGEND, "latex": _PREAMBLE, "csv": ",".join(CSV_FIELDS)}
-"""By these texts files with tables are known as ours."""
+def _figures(change: Change | None) -> list[object]:
+    """The fields of a change in CSV: 7, empty if there is none."""
+    if change is None:
+        return [""] * 7
+    visible = "" if change.visible is None else change.visible
+    return [change.value, change.low, change.high, change.p, change.seeds, int(change.exploratory), visible]
+
+
+MARKS = {"markdown": LEGEND.partition(";")[0], "latex": _PREAMBLE, "csv": ",".join(_FORMER_FIELDS)}
+"""By these texts files with tables are known as ours, those of earlier versions too."""
