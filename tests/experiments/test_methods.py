@@ -43,6 +43,9 @@ def test_the_table_says_what_is_so():
     assert [rows[name]["new rows"] for name in ("untouched", "bare", "aux-bare", "agg-bare", "digits")] == [
         "none", "none", "none", "4", "4",
     ]  # fmt: skip
+    assert [rows[name]["parameters"] for name in ("bare", "place", "residual", "value-aware", "fone-in", "xval-in")] == [
+        "none", "32 d", "d", "d² + 3 d", "45 d", "none",
+    ]  # fmt: skip
     assert rows["del"]["training"] == "CE + 0.01 L" and rows["place-names"]["12 in tokens"].startswith(
         "`2 units, 1 tens`"
     )
