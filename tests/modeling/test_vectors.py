@@ -108,6 +108,22 @@ def test_every_vector_equals_its_slow_twin(name, vector, markers):
     check_against_twin(model, tokenizer, vector, texts, 1e-5)
 
 
+@pytest.mark.parametrize("aggregation", pv.AGGREGATIONS)
+def test_residual_adds_any_aggregate(aggregation, tmp_path):
+    model, base = build("llama")
+    tokenizer = pv.number_tokenizer(base, markers=False)
+    pv.attach(model, tokenizer, aggregation, vector="residual")
+    stir(model)
+    pv.save_pretrained(model, tokenizer, tmp_path)
+    model, tokenizer = pv.from_pretrained(tmp_path)
+    ids, _ = encode(tokenizer, ["a -1250.5 b"])
+    known = recorded_config(model).ids.digits
+    rows = plain_rows(model, torch.tensor(known))
+    wanted = module_of(model).weight * oracle.signed_aggregate(aggregation, "-1250.5", rows)
+    added = (embedded(model, ids) - plain_rows(model, ids))[torch.isin(ids, torch.tensor(known))]
+    torch.testing.assert_close(added.double(), wanted.detach().expand(5, -1), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("vector", ADDED)
 @pytest.mark.parametrize("name", MODELS)
 def test_at_first_the_model_computes_exactly_what_it_did(name, vector):
