@@ -45,9 +45,9 @@ from placevalue.common.files import read_json, write_json
 from placevalue.common.hub import TINY, load_tokenizer
 from placevalue.data import load_data
 from placevalue.experiments.methods import METHODS
-from placevalue.experiments.recipe import DataConfig, TrainConfig, TrainingConfig
+from placevalue.experiments.recipe import DataConfig, NumberSettings, TrainConfig, TrainingConfig
 from placevalue.experiments.shapes import SHAPES, Size, model_size, shape_config
-from placevalue.experiments.train import Prepared, _arguments, make_loss, make_trainer
+from placevalue.experiments.train import Prepared, _arguments, make_loss, make_trainer, method_tokenizer
 
 SOURCE = "fermat-templates:train"
 TARGETS = {
@@ -206,9 +206,8 @@ class _Model:
 
     def _time_ours(self) -> tuple[dict[str, float], Clock, tuple[float, float]]:
         method, training = METHODS[self.method], self._training()
-        tokenizer, model = self.base, self._build()
+        tokenizer, model = method_tokenizer(self.base, method, NumberSettings("paper")), self._build()
         if method.digits:
-            tokenizer = placevalue.number_tokenizer(self.base, method.token, method.position, "paper")
             placevalue.attach(model, tokenizer, method.aggregation)
         examples = self._encode(tokenizer, plain=not method.digits)
         tokens = _mean_tokens(examples, self.size.two_part)

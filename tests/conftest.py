@@ -11,7 +11,13 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["RUST_BACKTRACE"] = "0"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # What rich and Python ask the environment, so that tables and encodings are the same in every terminal and CI.
-os.environ.update(COLUMNS="80", FORCE_COLOR="", NO_COLOR="", TTY_COMPATIBLE="", TTY_INTERACTIVE="", PYTHONIOENCODING="")
+os.environ["COLUMNS"] = "80"
+# An empty one counts with rich 13.0.
+os.environ.pop("FORCE_COLOR", None)
+os.environ.pop("NO_COLOR", None)
+os.environ.pop("TTY_COMPATIBLE", None)
+os.environ.pop("TTY_INTERACTIVE", None)
+os.environ.pop("PYTHONIOENCODING", None)
 
 import pytest
 import torch

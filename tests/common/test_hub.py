@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModel,
     BertConfig,
@@ -134,6 +135,27 @@ def tiny_t5() -> T5ForConditionalGeneration:
     return T5ForConditionalGeneration(
         T5Config(vocab_size=16, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2, decoder_start_token_id=0)
     )
+
+
+def test_weights_that_are_not_there_are_never_drawn_at_random(tmp_path):
+    sizes = dict(hidden_size=16, intermediate_size=16, num_attention_heads=2, num_hidden_layers=2, vocab_size=64)
+    LlamaForCausalLM(LlamaConfig(**sizes)).save_pretrained(tmp_path)
+    kept = load_file(tmp_path / "model.safetensors")
+    gone = [name for name in kept if "layers.1" in name]
+    save_file({name: kept[name] for name in kept.keys() - set(gone)}, tmp_path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(
+        ModelError, match=rf"no values for {len(gone)} weights of its LlamaForCausalLM, such as model.layers.1"
+    ):
+        hub.load_model(tmp_path)
+    with pytest.raises(ModelError, match="restore its weights"):
+        hub.load_model(tmp_path, dtype="bfloat16")
+    assert hub.load_model(tmp_path, LlamaForCausalLM), "a class of the caller's choice may have weights of its own"
+    save_file(kept, tmp_path / "model.safetensors", {"format": "pt"})
+    assert hub.load_model(tmp_path)
+    T5ForConditionalGeneration(
+        T5Config(d_model=8, d_ff=8, d_kv=4, num_layers=1, num_heads=2, vocab_size=9)
+    ).save_pretrained(tmp_path / "tied")
+    assert hub.load_model(tmp_path / "tied")
 
 
 def test_the_config_chooses_the_class(tmp_path):

@@ -70,7 +70,11 @@ def test_changed_data_and_changed_answers_are_noticed(folder, monkeypatch):
         load_predictions(folder)
 
 
-@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b"no json"), gzip.compress(b'{"schema": "other"}\n')])
+@pytest.mark.parametrize(
+    "content",
+    [b"no gzip", gzip.compress(b"no json"), gzip.compress(b'{"schema": "other"}\n')],
+    ids=["no gzip", "no json", "another schema"],  # a compressed file holds the time
+)
 def test_a_damaged_file_is_named(folder, content):
     pack_answers(folder)
     (folder / PACKED).write_bytes(content)

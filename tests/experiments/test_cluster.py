@@ -18,7 +18,7 @@ from placevalue.cli.main import main
 from placevalue.common.errors import ConfigError, PlacevalueError
 from placevalue.experiments import cluster as cluster_module
 from placevalue.experiments import ray_connection
-from placevalue.experiments.cluster import MARK, Cluster
+from placevalue.experiments.cluster import MARK, Cluster, Machines
 from placevalue.experiments.recipe import read_recipe
 from placevalue.experiments.runner import plan_experiment, reproduce
 from placevalue.experiments.sweep import plan_sweep, sweep
@@ -82,6 +82,11 @@ def losses(folder):
     return [(row["step"], row["loss"]) for row in rows if "loss" in row]
 
 
+def first_checkpoint(folder):
+    """When the first checkpoint of a run was written."""
+    return (folder / "checkpoints" / "checkpoint-20" / "model.safetensors").stat().st_mtime_ns
+
+
 def answers(folder):
     return {path.parts[-3]: path.read_text() for path in Path(folder).glob("*/predictions/predictions.jsonl")}
 
@@ -91,7 +96,7 @@ def test_a_node_that_dies_costs_its_run_nothing_but_time(recipe, nodes, tmp_path
     """Killed when its run has a checkpoint; the run continues from there on the other node."""
     longer = replace(recipe, training=replace(recipe.training, max_steps=300, checkpoint_every=20, keep_checkpoints=99))
     second = next(iter(nodes.worker_nodes))
-    killed = []
+    killed, began = [], {}
 
     def kill():
         """Once both runs that are first have a checkpoint: one of them is on the second node."""
@@ -99,19 +104,20 @@ def test_a_node_that_dies_costs_its_run_nothing_but_time(recipe, nodes, tmp_path
         while time.monotonic() < deadline and len(list(tmp_path.glob("out/*/checkpoints/checkpoint-40"))) < 2:
             time.sleep(0.02)
         killed.extend(path.parts[-3] for path in tmp_path.glob("out/*/checkpoints/checkpoint-40"))
+        began.update({name: first_checkpoint(tmp_path / "out" / name) for name in killed})
         nodes.remove_node(second, allow_graceful=False)
 
     thread = threading.Thread(target=kill)
     thread.start()
     try:
-        reproduce(longer, tmp_path / "out", keep="records", cluster=Cluster(nodes.address))
+        reproduce(longer, tmp_path / "out", keep="everything", cluster=Cluster(nodes.address))
     finally:
         thread.join()
         nodes.add_node(num_cpus=1)
     assert len(killed) == 2 and not plan_experiment(longer, tmp_path / "out").todo
     (again,) = [text for text in caplog.messages if "starting it again" in text]
     name = again.partition(":")[0]
-    assert name in killed
+    assert name in killed and first_checkpoint(tmp_path / "out" / name) == began[name], "it did not start over"
     log = (tmp_path / "out" / "logs" / f"{name}.log").read_text()
     assert log.count(f"on {socket.gethostname()}, process") == 2
     assert all(
@@ -122,7 +128,7 @@ def test_a_node_that_dies_costs_its_run_nothing_but_time(recipe, nodes, tmp_path
     reproduce(longer, tmp_path / "whole", keep="records")
     assert answers(tmp_path / "out") == answers(tmp_path / "whole")
     assert losses(tmp_path / "out" / name) == losses(tmp_path / "whole" / name)
-    assert not list(tmp_path.glob("out/*/model.safetensors")) and not (tmp_path / "out" / MARK).exists()
+    assert not list((tmp_path / "out").glob(f"{MARK}*"))
 
 
 @pytest.mark.slow
@@ -146,6 +152,35 @@ def test_what_the_machines_do_not_share_comes_back(home, recipe, alone, nodes, t
     monkeypatch.setattr("placevalue.experiments.runner.data_checksum", lambda _spec: "of other data")
     with pytest.raises(PlacevalueError, match="digits-1: DataError: its machine has other data or another model"):
         reproduce(recipe, tmp_path / "other", cluster=Cluster(nodes.address))
+
+
+@pytest.mark.slow
+def test_runs_share_a_gpu(recipe, alone, nodes, tmp_path):
+    """One that Ray counts; the runs compute on the CPU."""
+    third = nodes.add_node(num_cpus=4, num_gpus=1)
+    try:
+        reproduce(recipe, tmp_path, keep="records", cluster=Cluster(nodes.address, gpus=0.5))
+    finally:
+        nodes.remove_node(third)
+    assert answers(tmp_path) == answers(alone)
+
+
+@pytest.mark.parametrize(
+    "settings, has, places",
+    [
+        ({"gpus": 0.25}, {"CPU": 16.0, "GPU": 2.0}, 8),
+        ({"gpus": 0.25}, {"CPU": 3.0, "GPU": 2.0}, 3),
+        ({"gpus": 0.1}, {"CPU": 16.0, "GPU": 1.0}, 10),
+        ({"gpus": 2}, {"CPU": 16.0, "GPU": 5.0}, 2),
+        ({"gpus": 0, "cpus": 4}, {"CPU": 15.0}, 3),
+        ({"gpus": 1}, {"CPU": 15.0}, 0),
+    ],
+)
+def test_places_of_a_machine(settings, has, places, tmp_path):
+    room = Machines(print, tmp_path, Cluster("auto", **settings))
+    room.gpus = settings["gpus"]
+    assert room._places({"Alive": True, "Resources": has}) == places
+    assert room._places({"Alive": False, "Resources": has}) == 0
 
 
 @pytest.mark.slow
@@ -180,7 +215,7 @@ def test_ctrl_c_ends_what_runs_elsewhere_too(home, nodes, tmp_path):
     printed, _ = process.communicate(timeout=60)
     assert process.returncode == 130 and "Traceback" not in printed
     assert printed.rstrip().endswith("placevalue: interrupted. Run the same command again to continue.")
-    assert not list(tmp_path.rglob(".*in-use")) and not (tmp_path / "out" / MARK).exists()
+    assert not list(tmp_path.rglob(".*in-use")) and not list((tmp_path / "out").glob(f"{MARK}*"))
 
 
 @pytest.mark.slow

@@ -110,6 +110,8 @@ class TestByHand:
         assert found[0].basis.startswith("near") and "; in tf32, not float32" in found[1].basis
 
     def test_what_does_not_fit_is_not_taken(self, recipe):
+        adapted = replace(recipe, lora=replace(recipe.lora, rank=8))
+        assert "an adapter takes less" in estimate(adapted, load(), [RATE])[0].basis
         for other in ({"engine": "fast"}, {"two_part": False}, {"flops": 33}, {"flops": 31_000}):
             assert estimate(recipe, load(), [RATE | other]) == []
 
@@ -125,6 +127,8 @@ def test_only_what_is_left_counts(recipe):
     assert (most.samples, most.steps) == (96.0, 6.0)
     one, other = (measure_load(recipe, [each]).tokens for each in all_runs(recipe))
     assert other[0] > one[0] and other[1] > one[1], "digits take more tokens"
+    bare, marked = (measure_load(recipe, [(recipe.run(each), STAGES)]).tokens for each in ("bare", "digits"))
+    assert bare[0] == pytest.approx(marked[0] - 4), "two numbers without [F] and [/F]"
 
 
 def test_it_says_if_no_estimate_is_possible(recipe):

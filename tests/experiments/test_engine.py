@@ -138,6 +138,54 @@ def test_what_fails_is_left_out_with_one_line(home, tmp_path, caplog, monkeypatc
     assert torch.equal(torch.get_rng_state(), state) and not forward.compiled and forward.capture is None
 
 
+def test_evaluation_runs_uncompiled(home, tmp_path):
+    """Each length of its batches would be compiled."""
+    trainer = trainer_of(home, tmp_path, "bart", "digits", engine="fast")
+
+    def compiled(*_, **__):
+        raise AssertionError("a compiled layer ran")
+
+    layer = trainer.model.get_encoder().layers[0]
+    layer._compiled_call_impl = compiled
+    assert trainer.evaluate()["eval_loss"] > 0
+    assert layer._compiled_call_impl is compiled, "as before, for the next step"
+    with pytest.raises(AssertionError, match="a compiled layer ran"):
+        trainer.train()
+
+
+def test_a_model_without_layers_to_compile_is_named(home, tmp_path, caplog, monkeypatch):
+    trainer = trainer_of(home, tmp_path, "llama", "digits", engine="fast")
+    monkeypatch.setattr("placevalue.experiments.engine.GradientCheckpointingLayer", tuple)
+    batch = next(iter(trainer.get_train_dataloader()))
+    batch.pop("labels")
+    forward = FastForward(trainer.model, True, None, checked=0)
+    caplog.clear()
+    forward(**batch)
+    assert [row.getMessage() for row in caplog.records] == [
+        "training.engine=fast: layers run uncompiled: TrainingError: transformers does not say what LlamaForCausalLM "
+        "repeats"
+    ]
+
+
+@pytest.mark.slow
+def test_lengths_of_evaluation_are_not_compiled(home, tmp_path):
+    from torch._dynamo.utils import counters
+
+    trainer = trainer_of(home, tmp_path, "bart", "digits", engine="fast", batch_size=1)
+    forward = FastForward(trainer.model, True, None, checked=0)
+    batch = next(iter(trainer.get_train_dataloader()))
+    batch.pop("labels")
+    forward(**batch)
+    graphs = counters["stats"]["unique_graphs"]
+    trainer.model.eval()
+    with forward.uncompiled(), torch.no_grad():
+        for row in trainer.get_eval_dataloader():
+            trainer.model(**row)
+    trainer.model.train()
+    forward(**batch)
+    assert graphs > 0 and counters["stats"]["unique_graphs"] == graphs
+
+
 @pytest.mark.slow
 def test_compiled_layers_compute_the_same(home, tmp_path):
     trainer = trainer_of(home, tmp_path, "bart", "agg-before", engine="fast")

@@ -18,7 +18,7 @@ QUICK = (
 def faults():
     for section, found in SECTIONS.items():
         for name, fault in found.items():
-            quick = name in QUICK or section == "Files of others"
+            quick = name in QUICK or section in ("Files of others", "Input of others")
             yield pytest.param(fault, id=name, marks=[] if quick else pytest.mark.slow)
 
 

@@ -6,22 +6,23 @@ The rows of the others stay as they are.
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import torch
 import transformers
 
 from placevalue.common.files import write_whole
-from tools.faults import disk, foreign, kills, locks, resuming
+from tools.faults import disk, foreign, hostile, kills, locks, resuming
 from tools.faults.bench import Bench
 
-SECTIONS = {
+SECTIONS: dict[str, Mapping[str, Callable[[Bench], str]]] = {
     "Files of others": foreign.FAULTS,
     "Damaged checkpoints and weights": resuming.FAULTS,
     "Killed processes": kills.FAULTS,
     "Several processes in one folder": locks.FAULTS,
     "Full disks": disk.FAULTS,
+    "Input of others": hostile.FAULTS,
 }
 """What the faults of each section of the table are."""
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"

@@ -105,12 +105,19 @@ def load_model(
         refuse_sealed(source, config)
     elif is_sealed(config):
         options = {"fusion_config": own_fusions(config)} | options
-    if auto_class is None:
-        auto_class = getattr(transformers, (config.architectures or [""])[0], None)
-        if not (isinstance(auto_class, type) and issubclass(auto_class, transformers.PreTrainedModel)):
-            auto_class = transformers.AutoModel
-    with _expecting_vectors(auto_class):
+    if auto_class is not None:
         return _load(auto_class, source, keywords | options)
+    auto_class = getattr(transformers, (config.architectures or [""])[0], None)
+    if not (isinstance(auto_class, type) and issubclass(auto_class, transformers.PreTrainedModel)):
+        auto_class = transformers.AutoModel
+    with _expecting_vectors(auto_class):
+        model, info = _load(auto_class, source, keywords | options | {"output_loading_info": True})
+    if missing := sorted(info["missing_keys"]):
+        raise ModelError(
+            f"{source!r} has no values for {len(missing)} weights of its {auto_class.__name__}, such as {missing[0]}, "
+            "which would be drawn at random: restore its weights, or mend what its config.json says"
+        )
+    return model
 
 
 @contextmanager

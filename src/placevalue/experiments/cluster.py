@@ -50,6 +50,18 @@ class Cluster:
             raise ConfigError("; ".join(faults))
 
 
+@dataclass(frozen=True)
+class _Task:
+    """A piece that is being done."""
+
+    name: str
+    piece: Any
+    deaths: int
+    """How often its machine died before."""
+    arriving: Path
+    """Where its files are put until all of them are here."""
+
+
 class Machines:
     """Room for pieces of work on the machines of a cluster; a context that ends what still runs.
 
@@ -62,7 +74,9 @@ class Machines:
 
     def __init__(self, work: Work, folder: Path, cluster: Cluster, jobs: int | None = None) -> None:
         self.work, self.folder, self.cluster, self.jobs = work, folder.absolute(), cluster, jobs
-        self.tasks: dict[Any, tuple[str, Any, int]] = {}
+        self.tasks: dict[Any, _Task] = {}
+        self.started = 0
+        self.mark: str | None = None
         self.token: str | None = None
 
     def __enter__(self) -> Self:
@@ -72,6 +86,7 @@ class Machines:
             self.gpus = self._gpus_of_a_run()
             self.token = self._look_around()
         except BaseException as error:
+            self._remove_mark()
             self.connection.__exit__(type(error), error, error.__traceback__)
             raise
         options: dict[str, Any] = {"num_returns": "streaming", "max_retries": 0}
@@ -90,7 +105,9 @@ class Machines:
             while self.tasks and time.monotonic() < deadline:
                 self.wait(start_again=False)
         finally:
-            (self.folder / MARK).unlink(missing_ok=True)
+            for each in self.tasks.values():
+                shutil.rmtree(each.arriving, ignore_errors=True)
+            self._remove_mark()
             self.connection.__exit__(kind, error, trace)
 
     @property
@@ -106,40 +123,47 @@ class Machines:
 
     def start(self, name: str, piece: Any, deaths: int = 0) -> None:
         """Begin a piece on any machine with room for it."""
-        shutil.rmtree(self._arriving(name), ignore_errors=True)
+        self.started += 1
+        arriving = self.folder / f".arriving-{os.getpid()}-{self.started}"
         files = {} if self.token else self._files_to_send(piece.folder)
         order = Order(self.work, name, piece, self.folder, Path.cwd(), self.token, files)
-        self.tasks[self.task.remote(order)] = name, piece, deaths
+        self.tasks[self.task.remote(order)] = _Task(name, piece, deaths, arriving)
 
     def wait(self, start_again: bool = True) -> list[Event]:
         """Wait up to a second for something to happen, and say what."""
         ready, _ = self.ray.wait(list(self.tasks), num_returns=1, timeout=1.0)
         events: list[Event] = []
         for task in ready:
-            name, piece, deaths = self.tasks[task]
+            known = self.tasks[task]
             try:
                 kind, sent = self.ray.get(next(task))
-            except StopIteration:
-                kind, sent = "died", "it ended without a result"
-            except self.ray.exceptions.RayTaskError as error:
-                kind, sent = "died", in_one_line(error.cause)
-            except self.ray.exceptions.RayError as error:
+            except (StopIteration, self.ray.exceptions.RayError) as error:
                 del self.tasks[task]
-                why = f"its machine died, or the process that watched it ({type(error).__name__})"
-                if start_again and deaths < MOST_DEATHS:
-                    logger.warning("%s: %s: starting it again", name, why)
-                    self.start(name, piece, deaths + 1)
-                else:
-                    events.append((name, "died", why))
+                shutil.rmtree(known.arriving, ignore_errors=True)
+                if why := self._failure(known, error, start_again):
+                    events.append((known.name, "died", why))
                 continue
             if kind == "file":
-                self._write(name, *sent)
+                _append(known.arriving / sent[0], sent[1])
                 continue
             if kind != "progress":
                 del self.tasks[task]
-                self._take(name)
-            events.append((name, kind, sent))
+                self._take(known.arriving)
+            events.append((known.name, kind, sent))
         return events
+
+    def _failure(self, known: _Task, error: Exception, start_again: bool) -> str | None:
+        """Why a piece failed; None if it starts again elsewhere."""
+        if isinstance(error, StopIteration):
+            return "it ended without a result"
+        if isinstance(error, self.ray.exceptions.RayTaskError):
+            return in_one_line(error.cause)
+        why = f"its machine died, or the process that watched it ({type(error).__name__})"
+        if not start_again or known.deaths >= MOST_DEATHS:
+            return why
+        logger.warning("%s: %s: starting it again", known.name, why)
+        self.start(known.name, known.piece, known.deaths + 1)
+        return None
 
     def _places(self, node: Mapping[str, Any]) -> int:
         """How many runs fit on a machine."""
@@ -152,7 +176,7 @@ class Machines:
         return self.cluster.gpus if self.cluster.gpus is not None else float(most >= 1)
 
     def _look_around(self) -> str | None:
-        """Check the machines that have room for a run; returns what is in `MARK` if all of them see it."""
+        """Check the machines that have room for a run; returns the end of the mark's name if all see it."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         nodes = {each["NodeID"]: each["NodeManagerAddress"] for each in self.ray.nodes() if self._places(each)}
@@ -161,13 +185,13 @@ class Machines:
                 f"no machine of the cluster {self.cluster.address} has {self.cluster.cpus:g} CPU cores and "
                 f"{self.gpus:g} GPUs for a run: ask for less (--cpus-per-run, --gpus-per-run), or add machines"
             )
-        token = secrets.token_hex()
+        token = self.mark = secrets.token_hex(8)
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / MARK).write_text(token)
+        (self.folder / f"{MARK}{token}").touch()
         look = self.ray.remote(num_cpus=0, max_retries=0)(look_here)
         asked = {
             address: look.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(
-                self.folder
+                self.folder, token
             )
             for node, address in nodes.items()
         }
@@ -175,11 +199,11 @@ class Machines:
         deadline = time.monotonic() + SECONDS_TO_LOOK
         for address, answer in asked.items():
             try:
-                version, read = self.ray.get(answer, timeout=max(0.0, deadline - time.monotonic()))
+                version, seen = self.ray.get(answer, timeout=max(0.0, deadline - time.monotonic()))
             except self.ray.exceptions.RayError as error:
                 faults.append(f"{address}: {in_one_line(getattr(error, 'cause', None) or error)}")
                 continue
-            found.append(read == token)
+            found.append(seen)
             if version != placevalue.__version__:
                 faults.append(f"{address} has placevalue {version}, this machine {placevalue.__version__}")
         if faults:
@@ -201,20 +225,20 @@ class Machines:
             str(path.relative_to(self.folder)): [self.ray.put(chunk) for chunk in chunks_of(path)] for path in files
         }
 
-    def _arriving(self, name: str) -> Path:
-        return self.folder / f".arriving-{name.replace(os.sep, '-')}"
+    def _remove_mark(self) -> None:
+        if self.mark is not None:
+            (self.folder / f"{MARK}{self.mark}").unlink(missing_ok=True)
 
-    def _write(self, name: str, path: str, chunk: bytes) -> None:
-        target = self._arriving(name) / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("ab") as file:
-            file.write(chunk)
-
-    def _take(self, name: str) -> None:
+    def _take(self, arrived: Path) -> None:
         """Put what has arrived in its place."""
-        arrived = self._arriving(name)
         for path in files_below(arrived):
             target = self.folder / path.relative_to(arrived)
             target.parent.mkdir(parents=True, exist_ok=True)
             path.replace(target)
         shutil.rmtree(arrived, ignore_errors=True)
+
+
+def _append(path: Path, chunk: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        file.write(chunk)

@@ -20,9 +20,9 @@ from placevalue.data.corpora import expand_data
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import Recipe, TrainConfig
 from placevalue.experiments.shapes import Size, model_config, model_size
+from placevalue.experiments.train import method_tokenizer
 from placevalue.tokenizer.encoding import encode_and_count
 from placevalue.tokenizer.prompt import SEPARATED
-from placevalue.tokenizer.tokenizer import number_tokenizer
 
 RATES = Path(__file__).parent / "rates.json"
 FARTHEST = 30.0
@@ -155,6 +155,8 @@ def _from_rate(recipe: Recipe, load: Load, rate: dict[str, Any]) -> Estimate:
         )
     if rate["precision"] != recipe.training.precision:
         basis += f"; in {rate['precision']}, not {recipe.training.precision}"
+    if recipe.lora.rank is not None:
+        basis += "; an adapter takes less, since most weights need no gradient"
     answering = [0.0, 0.0]
     if "seconds_an_answer" in rate and load.answers:
         plain = load.answers * rate["seconds_an_answer"]
@@ -179,12 +181,8 @@ def _count_tokens(
 ) -> tuple[float, float]:
     """The mean tokens of a question and an answer, over evenly spread problems."""
     chosen = [problems[index * len(problems) // _SAMPLE] for index in range(_SAMPLE)]
-    how, numbers, training = METHODS[method], recipe.numbers, recipe.training
-    tokenizer = base
-    if how.digits:
-        tokenizer = number_tokenizer(
-            base, how.token, how.position, numbers.pattern, numbers.ignore, rewrite=how.rewrite, pauses=how.pauses
-        )
+    how, training = METHODS[method], recipe.training
+    tokenizer = method_tokenizer(base, how, recipe.numbers)
     texts = [each.question for each in chosen], [each.answer for each in chosen]
     prompt = recipe.prompt if counted_with == recipe.model else SEPARATED
     lengths = training.max_question, training.max_answer

@@ -6,14 +6,15 @@ missing is left out, with one line that says so: on a CPU, only the batches diff
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from placevalue.common.errors import in_one_line
+from placevalue.common.errors import TrainingError, in_one_line
 from placevalue.experiments.batches import DeviceExamples
 from placevalue.loss.cross_entropy import TokenLoss
 from placevalue.modeling.mount import CHECKED_BATCHES
@@ -50,6 +51,13 @@ def speed_up(trainer: Any, bfloat16: bool) -> None:
     )
     forward, step = FastForward(model, compiled, capture), trainer.training_step
     trainer.training_step = lambda wrapped, *rest, **named: step(forward.through(wrapped), *rest, **named)
+    evaluate = trainer.evaluation_loop
+
+    def evaluate_uncompiled(*given: Any, **named: Any) -> Any:
+        with forward.uncompiled():
+            return evaluate(*given, **named)
+
+    trainer.evaluation_loop = evaluate_uncompiled
     count, counts = trainer.floating_point_ops, dict[Any, int]()
 
     def count_once(batch: dict[str, Any]) -> int:
@@ -83,6 +91,17 @@ class FastForward:
         """Call the model through what wraps it: with several processes, that exchanges gradients."""
         self.wrapped = wrapped
         return self
+
+    @contextmanager
+    def uncompiled(self) -> Iterator[None]:
+        """Let layers run as they are, as in evaluation: its batches have many shapes, and each would be compiled."""
+        calls = {layer: layer._compiled_call_impl for layer in self.model.modules()}
+        _forget_compiled(self.model)
+        try:
+            yield
+        finally:
+            for layer, call in calls.items():
+                layer._compiled_call_impl = call
 
     def train(self) -> None:
         """Put the model into training mode."""
@@ -151,8 +170,11 @@ class _Pass(nn.Module):
 
 def _compile_layers(model: nn.Module) -> None:
     """Compile what a model repeats, which takes a fraction of the time that the whole model would take."""
-    for layer in model.modules():
-        if isinstance(layer, GradientCheckpointingLayer) and layer._compiled_call_impl is None:
+    layers = [layer for layer in model.modules() if isinstance(layer, GradientCheckpointingLayer)]
+    if not layers:
+        raise TrainingError(f"transformers does not say what {type(model).__name__} repeats")
+    for layer in layers:
+        if layer._compiled_call_impl is None:
             layer.compile(dynamic=False)
 
 

@@ -16,8 +16,8 @@ from placevalue.experiments.parallel import Processes, Work
 from placevalue.experiments.run_folder import RECORD
 
 LOGS = "logs"
-MARK = ".placevalue-cluster"
-"""A file in the caller's folder: machines that read the same text there share the folder."""
+MARK = ".placevalue-cluster-"
+"""How the name of a file in the caller's folder begins: machines that see it during a call share the folder."""
 _CHUNK = 2**25  # bytes of a file that travel at once
 _PAUSE = 0.5  # seconds between reports of a run's progress
 
@@ -34,18 +34,15 @@ class Order:
     started_in: Path
     """The caller's working directory, which relative names of data start from."""
     token: str | None
-    """What is in `MARK`; None if the machines do not share the folder."""
+    """The end of the mark's name; None if the machines do not share the folder."""
     files: Mapping[str, list[Any]]
     """What the piece needs of its folder, if it is not shared: chunks in Ray's store by the file's name."""
     version: str = placevalue.__version__
 
 
-def look_here(folder: Path) -> tuple[str, str | None]:
-    """On a machine of the cluster: the version of placevalue, and what is in `MARK`, if anything."""
-    try:
-        return placevalue.__version__, (folder / MARK).read_text()
-    except OSError:
-        return placevalue.__version__, None
+def look_here(folder: Path, token: str) -> tuple[str, bool]:
+    """On a machine of the cluster: the version of placevalue, and whether the caller's folder is here."""
+    return placevalue.__version__, (folder / f"{MARK}{token}").exists()
 
 
 def work_here(order: Order) -> Iterator[tuple[str, Any]]:
@@ -53,7 +50,7 @@ def work_here(order: Order) -> Iterator[tuple[str, Any]]:
     if order.version != placevalue.__version__:
         raise PlacevalueError(f"this machine has placevalue {placevalue.__version__}, the caller {order.version}")
     if order.token is not None:
-        if look_here(order.folder)[1] != order.token:
+        if not look_here(order.folder, order.token)[1]:
             raise PlacevalueError(f"this machine does not see {order.folder}, as the others do")
         yield from _do_in(order.folder, order)
         return

@@ -36,6 +36,7 @@ from placevalue.experiments.methods import METHODS, Method
 from placevalue.experiments.plateau import CONSTANT, Plateau
 from placevalue.experiments.precision import repeatable, rounding
 from placevalue.experiments.recipe import (
+    NumberSettings,
     RecipeOrPath,
     TrainConfig,
     TrainingConfig,
@@ -179,17 +180,8 @@ def prepare(config: TrainConfig) -> Prepared:
         raise TrainingError(
             f"{config.model!r} is a {type(model).__name__}, which generates no text: give a model that does"
         )
+    tokenizer = method_tokenizer(tokenizer, method, numbers)
     if method.digits:
-        tokenizer = number_tokenizer(
-            tokenizer,
-            method.token,
-            method.position,
-            numbers.pattern,
-            numbers.ignore,
-            rewrite=method.rewrite,
-            pauses=method.pauses,
-            markers=method.markers,
-        )
         held = (method.aggregation, numbers.decimals, numbers.new_rows, numbers.negatives)
         attach(model, tokenizer, *held, vector=method.vector)
     if tokenizer.pad_token is None:
@@ -215,6 +207,22 @@ def prepare(config: TrainConfig) -> Prepared:
         counts["trained_parameters"] = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
     dev_examples = None if dev is None else _encode(dev, tokenizer, model, config)[0]
     return Prepared(model, tokenizer, examples, dev_examples, loss, counts)
+
+
+def method_tokenizer(base: PreTrainedTokenizerBase, method: Method, numbers: NumberSettings) -> PreTrainedTokenizerBase:
+    """The tokenizer that a method trains with: the base itself, or one that splits numbers into digits."""
+    if not method.digits:
+        return base
+    return number_tokenizer(
+        base,
+        method.token,
+        method.position,
+        numbers.pattern,
+        numbers.ignore,
+        rewrite=method.rewrite,
+        pauses=method.pauses,
+        markers=method.markers,
+    )
 
 
 def make_loss(
