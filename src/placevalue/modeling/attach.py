@@ -1,7 +1,8 @@
 """Attach a number tokenizer to any Hugging Face model: the embedding of [AGG] becomes its number's aggregate.
 
 Hooks on the embedding compute the aggregate from the model's own digit embeddings in every forward pass, so gradients
-reach them. No module is added or renamed, so state dicts, checkpoints and `generate` work as before.
+reach them. No module is added or renamed, but for a vector's parameters, so state dicts, checkpoints and `generate`
+work as before.
 """
 
 import logging
