@@ -103,7 +103,7 @@ def marked_blocks():
 @pytest.mark.parametrize("name", marked_blocks())
 def test_every_documented_block_runs(name, tmp_path, monkeypatch):
     """Each on its own, with small local models under the names that the documents use."""
-    tables = placevalue.AGGREGATIONS, placevalue.METHODS
+    tables = placevalue.AGGREGATIONS, placevalue.METHODS, placevalue.VECTORS
     known = [set(table) for table in tables]
     monkeypatch.chdir(tmp_path)
     for hub_name, small in (("google/flan-t5-base", "t5-flan"), ("HuggingFaceTB/SmolLM2-135M", "llama")):

@@ -12,12 +12,12 @@ from placevalue.experiments.methods import METHODS, Method
 from placevalue.experiments.recipe import make_recipe
 from placevalue.experiments.train import train
 from placevalue.loss.number_losses import NUMBER_LOSSES
+from placevalue.numbers.vectors import VECTORS
 from zoo import build
 
 
-def test_what_is_not_built_is_refused():
-    with pytest.raises(ConfigError, match="'mine' has vector='upside-down', which is not built yet"):
-        Method("mine", vector="upside-down")
+def test_every_vector_is_a_method_and_the_other_way_round():
+    assert {each.vector for each in METHODS.values()} - {None} == set(VECTORS)
 
 
 @pytest.mark.parametrize("slots", [
@@ -47,6 +47,9 @@ def test_the_table_says_what_is_so():
     assert rows["bare"]["12 in tokens"] == "`1 2`" and rows["bare"]["opens in"] == "any library"
     assert [rows[name]["new rows"] for name in ("untouched", "bare", "aux-bare", "agg-bare", "digits")] == [
         "none", "none", "none", "4", "4",
+    ]  # fmt: skip
+    assert [rows[name]["parameters"] for name in ("bare", "place", "residual", "value-aware", "fone-in", "xval-in")] == [
+        "none", "32 d", "d", "d² + 3 d", "45 d", "none",
     ]  # fmt: skip
     assert rows["del"]["training"] == "CE + 0.01 L" and rows["place-names"]["12 in tokens"].startswith(
         "`2 units, 1 tens`"

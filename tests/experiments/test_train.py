@@ -65,8 +65,11 @@ def weights(folder):
 
 ALIKE = [name for name, each in METHODS.items() if each.mix == "add"][1:]  # differ in a formula alone
 ALIKE += [name for name, each in METHODS.items() if each.rewrite][1:]
+ALIKE += [name for name, each in METHODS.items() if each.vector][1:]
 TRAINED = [
-    pytest.param("llama" if method.rewrite else "t5-flan", each, marks=pytest.mark.slow if each in ALIKE else ())
+    pytest.param(
+        "llama" if method.rewrite or method.vector else "t5-flan", each, marks=pytest.mark.slow if each in ALIKE else ()
+    )
     for each, method in METHODS.items()
 ]
 
@@ -84,7 +87,8 @@ def test_every_method_trains_and_comes_back(home, tmp_path, name, method):
     card = ModelCard.load(tmp_path / "run" / "README.md")
     for said in (f"method {method}, seed {record.seed}, 6 steps on sums.csv", f"Base model: {name}.", source[5:]):
         assert said in card.text
-    sealed = METHODS[method].token == "agg" or METHODS[method].rewrite is not None or METHODS[method].pauses > 0
+    given = METHODS[method]
+    sealed = given.token == "agg" or given.rewrite is not None or given.pauses > 0 or given.vector is not None
     assert card.data.library_name == ("placevalue" if sealed else "transformers") and str(home) not in card.content
     for folder in (tmp_path / "run", tmp_path / "run" / "checkpoints" / "checkpoint-6"):
         with pytest.raises(ValueError, match="placevalue.from_pretrained") if sealed else contextlib.nullcontext():

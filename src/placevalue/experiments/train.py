@@ -191,7 +191,8 @@ def prepare(config: TrainConfig) -> Prepared:
         )
     tokenizer = method_tokenizer(tokenizer, method, numbers)
     if method.digits:
-        attach(model, tokenizer, method.aggregation, numbers.decimals, numbers.new_rows, numbers.negatives)
+        held = (method.aggregation, numbers.decimals, numbers.new_rows, numbers.negatives)
+        attach(model, tokenizer, *held, vector=method.vector)
     if tokenizer.pad_token is None:
         logger.warning("the tokenizer of %s has no padding token: using its end token", config.model)
         tokenizer.pad_token = tokenizer.eos_token
