@@ -68,8 +68,8 @@ class Fold:
         if exporting():
             if self.mounted is not None:
                 raise AttachError(
-                    f"a model with vector={self.config.vector!r} cannot be exported, since what it adds depends on what "
-                    "was read before: export the embeddings of the prompt from the model itself, see docs/serving.md"
+                    f"a model with vector={self.config.vector!r} cannot be exported, since what it adds depends on "
+                    "what was read before: take prompt embeddings from the model itself, see docs/serving.md"
                 )
             return 10  # whatever the length, since others follow
         placed = self.mounted is not None and self.mounted.at_digits and self.mounted.reads
