@@ -290,3 +290,42 @@ def ways_to_pad(lengths, most):
     widths = range(8, max(lengths) + 8, 8)
     chosen = (each for count in range(1, most + 1) for each in combinations(widths, count))
     return [each for each in chosen if each[-1] >= max(lengths)]
+
+
+def vectors_of(name, text, rows, own, weights):
+    """What a vector of `VECTORS` is for one number, in float64: one vector, or one for each digit.
+
+    `weights` has the parameters by their names, `own` is the embedding of [AGG].
+    """
+    digits, _ = digits_of(text)
+    weights = {key: each.double() for key, each in weights.items()}
+    if name == "place":
+        return [weights["weight"][min(max(place, -8), 23) + 8] for _, place in digits]
+    if name == "residual":
+        return [weights["weight"] * signed_aggregate("weighted", text, rows)] * len(digits)
+    if name == "abacus":
+        return [weights["weight"][min(rank, 130)] for rank in range(len(digits))]
+    value = float(text.replace(",", "").lstrip("$"))
+    sign, size, dim = (-1 if value < 0 else 1), abs(value), rows.shape[1]
+    scale = math.sqrt(sum(float(each) ** 2 for each in rows.flatten()) / rows.numel())
+    if name == "value-aware":
+        hidden = weights["weights.0"][:, 0] * sign * math.log(1 + size) + weights["biases.0"]
+        hidden = torch.tensor([h * (1 + math.erf(h / math.sqrt(2))) / 2 for h in hidden.tolist()], dtype=torch.float64)
+        return [scale * (weights["weights.1"] @ hidden + weights["biases.1"])]
+    if name == "fone-in":
+        seen = sum(digit * Fraction(10) ** place for digit, place in digits if -6 <= place <= 15)
+        turns = [float(seen / Fraction(10) ** i % 1) for i in range(-5, 17)]
+        features = [math.cos(2 * math.pi * turn) for turn in turns] + [
+            sign * math.sin(2 * math.pi * turn) for turn in turns
+        ]
+    elif name == "bits-in":
+        both = np.array([value, np.inf if value == 0 else 1 / value])
+        features = [2 * int(bit) - 1 for each in both for bit in f"{int(each.view(np.uint64)):064b}"[::-1]]
+    elif name == "xval-in":
+        return [own.double() * 5 * sign * math.log(1 + size) / math.log(1 + 1e15)]
+    else:
+        assert name == "dice"
+        angle = math.pi * sign * min(size / 10_000, 0.99)
+        vector = [math.sin(angle) ** index * math.cos(angle) for index in range(dim)]
+        return [torch.tensor(vector, dtype=torch.float64) * scale * math.sqrt(dim)]
+    return [scale * (weights["weights.0"] @ torch.tensor(features, dtype=torch.float64) + weights["biases.0"])]

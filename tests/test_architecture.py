@@ -94,10 +94,17 @@ def code_blocks():
     return blocks
 
 
-@pytest.mark.parametrize("name", code_blocks())
+def marked_blocks():
+    """The names of all blocks; those that export a model take long."""
+    slow = {name for name, block in code_blocks().items() if "torch.onnx.export" in block}
+    return [pytest.param(name, marks=pytest.mark.slow if name in slow else ()) for name in code_blocks()]
+
+
+@pytest.mark.parametrize("name", marked_blocks())
 def test_every_documented_block_runs(name, tmp_path, monkeypatch):
     """Each on its own, with small local models under the names that the documents use."""
-    known = set(placevalue.AGGREGATIONS)
+    tables = placevalue.AGGREGATIONS, placevalue.METHODS, placevalue.VECTORS
+    known = [set(table) for table in tables]
     monkeypatch.chdir(tmp_path)
     for hub_name, small in (("google/flan-t5-base", "t5-flan"), ("HuggingFaceTB/SmolLM2-135M", "llama")):
         model, base = build(small)
@@ -105,8 +112,9 @@ def test_every_documented_block_runs(name, tmp_path, monkeypatch):
         base.save_pretrained(tmp_path / hub_name)
     space = {"questions": [f"{i} and {i} more?" for i in range(8)], "answers": [str(2 * i) for i in range(8)]}
     exec(compile(code_blocks()[name], name, "exec"), space)
-    for mine in set(placevalue.AGGREGATIONS) - known:
-        del placevalue.AGGREGATIONS[mine]
+    for table, before in zip(tables, known, strict=True):
+        for mine in set(table) - before:
+            del table[mine]
 
 
 def test_what_the_readme_says_of_make_is_there():

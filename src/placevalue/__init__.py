@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from placevalue.loss.trainers import AggregationLossMixin, log_parts
     from placevalue.modeling.attach import RequireAttached, attach, check_attached, detach, is_attached
     from placevalue.modeling.checkpoints import from_pretrained, load_number_tokenizer, save_pretrained
+    from placevalue.modeling.mount import trainable_modules
     from placevalue.modeling.peft_support import trainable_tokens
     from placevalue.numbers.aggregation import AGGREGATIONS, per_number, place_weights
     from placevalue.numbers.config import NumberConfig
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from placevalue.numbers.neighbours import neighbourhood_f1
     from placevalue.numbers.numerals import PATTERNS, Numeral, find_numerals
     from placevalue.numbers.rewrites import REWRITES, Rewrite
+    from placevalue.numbers.vectors import VECTORS, Vector
     from placevalue.reports.page import report
     from placevalue.tokenizer.collate import NumberCollator, clean_targets
     from placevalue.tokenizer.encoding import encode_pairs, encode_questions, encode_texts
@@ -47,6 +49,7 @@ _MODULES = {
     "numbers.numerals": ("PATTERNS", "Numeral", "find_numerals"),
     "numbers.rewrites": ("REWRITES", "Rewrite"),
     "numbers.aggregation": ("AGGREGATIONS", "per_number", "place_weights"),
+    "numbers.vectors": ("VECTORS", "Vector"),
     "numbers.neighbours": ("neighbourhood_f1",),
     "tokenizer.tokenizer": ("marker_ids", "number_tokenizer"),
     "tokenizer.rewriting": ("decode",),
@@ -55,6 +58,7 @@ _MODULES = {
     "tokenizer.prompt": ("Prompt",),
     "tokenizer.collate": ("NumberCollator", "clean_targets"),
     "modeling.peft_support": ("trainable_tokens",),
+    "modeling.mount": ("trainable_modules",),
     "modeling.attach": ("RequireAttached", "attach", "check_attached", "detach", "is_attached"),
     "modeling.checkpoints": ("from_pretrained", "load_number_tokenizer", "save_pretrained"),
     "loss.aggregation_loss": ("AggregationLoss",),

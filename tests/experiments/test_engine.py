@@ -42,7 +42,7 @@ def config(home, name, method, **training):
 @pytest.mark.parametrize("name, method, more", [
     ("t5-flan", "agg-aux", {"group_by_length": True}), ("t5-flan", "untouched", {}), ("t5-flan", "aux-hard", {}),
     ("bart", "aux-soft", {}), ("llama", "agg-after", {"group_by_length": True, "accumulation": 2}),
-    ("llama", "aux-soft", {}), ("gpt2", "pause", {}),
+    ("llama", "aux-soft", {}), ("gpt2", "pause", {}), ("llama", "place", {}), ("t5-flan", "fone-in", {}),
 ])  # fmt: skip
 def test_it_trains_as_the_standard_engine_does(home, tmp_path, name, method, more):
     runs = {
@@ -90,9 +90,9 @@ def trainer_of(home, folder, name, method, **training):
     return make_trainer(wanted, prepare(wanted), _arguments(wanted, folder))
 
 
-@pytest.mark.parametrize("name", ["t5-flan", "llama"])
-def test_each_shape_is_captured_once_and_gives_the_models_logits(home, tmp_path, name):
-    trainer = trainer_of(home, tmp_path, name, "agg-aux", engine="fast", group_by_length=True)
+@pytest.mark.parametrize("name, method", [("t5-flan", "agg-aux"), ("llama", "agg-aux"), ("llama", "place")])
+def test_each_shape_is_captured_once_and_gives_the_models_logits(home, tmp_path, name, method):
+    trainer = trainer_of(home, tmp_path, name, method, engine="fast", group_by_length=True)
     graphs, seen = Graphs(), set()
     forward = FastForward(trainer.model, False, graphs, checked=2)
     for batch in trainer.get_train_dataloader():

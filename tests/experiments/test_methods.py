@@ -3,16 +3,21 @@
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from placevalue.common.errors import ConfigError
 from placevalue.experiments.method_table import HEADER, SOURCES, method_rows, to_markdown
 from placevalue.experiments.methods import METHODS, Method
+from placevalue.experiments.recipe import make_recipe
+from placevalue.experiments.train import train
 from placevalue.loss.number_losses import NUMBER_LOSSES
+from placevalue.numbers.vectors import VECTORS
+from zoo import build
 
 
-def test_what_is_not_built_is_refused():
-    with pytest.raises(ConfigError, match="'mine' has vector='upside-down', which is not built yet"):
-        Method("mine", vector="upside-down")
+def test_every_vector_is_a_method_and_the_other_way_round():
+    assert {each.vector for each in METHODS.values()} - {None} == set(VECTORS)
 
 
 @pytest.mark.parametrize("slots", [
@@ -43,6 +48,9 @@ def test_the_table_says_what_is_so():
     assert [rows[name]["new rows"] for name in ("untouched", "bare", "aux-bare", "agg-bare", "digits")] == [
         "none", "none", "none", "4", "4",
     ]  # fmt: skip
+    assert [rows[name]["parameters"] for name in ("bare", "place", "residual", "value-aware", "fone-in", "xval-in")] == [
+        "none", "32 d", "d", "d² + 3 d", "45 d", "none",
+    ]  # fmt: skip
     assert rows["del"]["training"] == "CE + 0.01 L" and rows["place-names"]["12 in tokens"].startswith(
         "`2 units, 1 tens`"
     )
@@ -51,3 +59,20 @@ def test_the_table_says_what_is_so():
 def test_a_loss_needs_digits():
     with pytest.raises(ConfigError, match="digits=False: a loss on numbers needs.*markers=False"):
         Method("mine", digits=False, loss="soft")
+
+
+def test_bare_trains_what_untouched_trains_where_digits_are_split_already(tmp_path):
+    """The same ids, so the same weights to the bit; the auxiliary loss changes them, and nothing else does."""
+    for part in build("qwen2"):
+        part.save_pretrained(tmp_path / "model")
+    (tmp_path / "mine.csv").write_text("question,answer\n" + "".join(f"{i} and -{i}.5?,{2 * i}\n" for i in range(12)))
+    values = {"model": str(tmp_path / "model"), "data": {"train": str(tmp_path / "mine.csv")}}
+    values |= {"methods": ["untouched", "bare", "aux-bare"], "training": {"max_steps": 3, "batch_size": 4}}
+    recipe, weights = make_recipe(values), {}
+    for method in recipe.methods:
+        train(recipe, tmp_path / method, method=method)
+        weights[method] = load_file(tmp_path / method / "model.safetensors")
+    plain, bare, aux = weights.values()
+    assert plain.keys() == bare.keys() == aux.keys()
+    assert all(torch.equal(value, bare[name]) and value.shape == aux[name].shape for name, value in plain.items())
+    assert not all(torch.equal(value, aux[name]) for name, value in plain.items())

@@ -10,6 +10,7 @@ import placevalue as pv
 from placevalue.common.errors import ConfigError, TrainingError
 from placevalue.common.records import ScoreRecord, read_record
 from placevalue.experiments.generator import read_checkpoint
+from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import make_recipe, read_recipe
 from placevalue.tokenizer.encoding import encode_questions
 from placevalue.tokenizer.prompt import Prompt, chat_parts
@@ -59,7 +60,13 @@ def recipe(home, model="llama", method="agg-before", **sections):
 
 @pytest.mark.parametrize(
     ("model", "method"),
-    [("llama", "agg-before"), ("t5-flan", "aux-soft"), ("llama", "untouched"), ("t5-flan", "agg-before")],
+    [
+        ("llama", "agg-before"),
+        ("t5-flan", "aux-soft"),
+        ("llama", "untouched"),
+        ("t5-flan", "agg-before"),
+        ("llama", "place"),
+    ],
 )
 def test_an_adapter_trains_resumes_and_answers(home, tmp_path, model, method):
     config = recipe(home, model, method).run()
@@ -92,7 +99,8 @@ def test_an_adapter_trains_resumes_and_answers(home, tmp_path, model, method):
     )
     if method != "untouched":
         loaded, tokenizer = pv.from_pretrained(tmp_path / "run")
-        assert pv.is_attached(loaded) and pv.marker_ids(tokenizer)
+        assert pv.is_attached(loaded) and bool(pv.marker_ids(tokenizer)) == METHODS[method].markers
+    assert any("placevalue_vector" in name and each.any() for name, each in whole.items()) == (method == "place")
 
 
 def test_a_damaged_adapter_is_noticed(home, tmp_path):

@@ -65,8 +65,11 @@ def weights(folder):
 
 ALIKE = [name for name, each in METHODS.items() if each.mix == "add"][1:]  # differ in a formula alone
 ALIKE += [name for name, each in METHODS.items() if each.rewrite][1:]
+ALIKE += [name for name, each in METHODS.items() if each.vector][1:]
 TRAINED = [
-    pytest.param("llama" if method.rewrite else "t5-flan", each, marks=pytest.mark.slow if each in ALIKE else ())
+    pytest.param(
+        "llama" if method.rewrite or method.vector else "t5-flan", each, marks=pytest.mark.slow if each in ALIKE else ()
+    )
     for each, method in METHODS.items()
 ]
 
@@ -84,7 +87,8 @@ def test_every_method_trains_and_comes_back(home, tmp_path, name, method):
     card = ModelCard.load(tmp_path / "run" / "README.md")
     for said in (f"method {method}, seed {record.seed}, 6 steps on sums.csv", f"Base model: {name}.", source[5:]):
         assert said in card.text
-    sealed = METHODS[method].token == "agg" or METHODS[method].rewrite is not None or METHODS[method].pauses > 0
+    given = METHODS[method]
+    sealed = given.token == "agg" or given.rewrite is not None or given.pauses > 0 or given.vector is not None
     assert card.data.library_name == ("placevalue" if sealed else "transformers") and str(home) not in card.content
     for folder in (tmp_path / "run", tmp_path / "run" / "checkpoints" / "checkpoint-6"):
         with pytest.raises(ValueError, match="placevalue.from_pretrained") if sealed else contextlib.nullcontext():
@@ -482,6 +486,10 @@ def test_a_checkpoint_without_every_process_is_not_gone_on_from(home, tmp_path, 
     assert names == {"set-aside-checkpoint-2-1", "set-aside-checkpoint-4-1"}
 
 
+def peak_of(folder):
+    return read_record(folder / "train.json", TrainRecord).provenance.get("peak_memory", {})
+
+
 def test_the_verb_resumes(home, tmp_path, capsys):
     (tmp_path / "r.yaml").write_text(
         f"model: {home / 't5-flan'}\ndata: {{train: {home / 'sums.csv'}}}\nmethods: [agg-aux]\n"
@@ -490,10 +498,12 @@ def test_the_verb_resumes(home, tmp_path, capsys):
     command = ["train", str(tmp_path / "r.yaml"), "--max-steps", "4", "--out", str(tmp_path / "run")]
     assert main(command) == 0
     before = weights(tmp_path / "run")
+    assert all(size > 1e6 for size in peak_of(tmp_path / "run").values())
     (tmp_path / "run" / "train.json").unlink()
     assert main(command) == 1 and "--resume" in capsys.readouterr().err
     assert main([*command, "--resume"]) == 0
     assert "4 steps" in capsys.readouterr().out
+    assert peak_of(tmp_path / "run") == {}, "nothing was left to train"
     assert all(torch.equal(value, before[key]) for key, value in weights(tmp_path / "run").items())
 
 

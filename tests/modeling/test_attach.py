@@ -5,7 +5,6 @@ import json
 import os
 import pickle
 import weakref
-from dataclasses import asdict
 from datetime import timedelta
 
 import pytest
@@ -403,7 +402,7 @@ def test_settings_come_from_the_checkpoint_then_the_tokenizer_then_the_defaults(
     pv.detach(model)
     setattr(model.config, SETTINGS, recorded)  # as a checkpoint has it
     pv.attach(model, tokenizer)
-    assert asdict(recorded_config(model)) == recorded
+    assert recorded_config(model).to_dict() == recorded
     plain = pv.attach(build("t5")[0], pv.number_tokenizer(base, pv.NumberConfig("agg")))
     found = recorded_config(plain)
     assert (found.aggregation, found.decimals, found.negatives) == ("weighted", "places", "opposite")

@@ -21,7 +21,7 @@ def test_it_has_flat_fields_and_defaults():
     config = pv.NumberConfig()
     assert vars(config) == {
         "token": None, "position": "before", "pattern": "extended", "ignore": None, "aggregation": None,
-        "decimals": "places", "negatives": "opposite", "rewrite": None, "pauses": 0,
+        "decimals": "places", "negatives": "opposite", "rewrite": None, "pauses": 0, "vector": None,
         "markers": True,
     }  # fmt: skip
     with pytest.raises(AttributeError):
@@ -48,7 +48,7 @@ def test_settings_of_old_models_are_read_and_written_the_same():
     written = json.loads(json.dumps(config.to_dict()))
     assert AttachedConfig.from_dict(written) == config and config.layout.markers
     written["ids"].pop("bracket"), [written["layout"].pop(name) for name in ("rewrite", "pauses", "markers")]
-    assert written == values | {"negatives": "ignore"}
+    assert written == values | {"negatives": "ignore", "vector": None}
 
 
 def test_what_old_settings_do_not_name_is_what_it_was_then():

@@ -1,6 +1,8 @@
 """The page: what is in it, that nothing in it can run, and in headless Chromium that it works."""
 
+import csv
 import html
+import io
 import json
 import re
 import shutil
@@ -15,14 +17,18 @@ import pytest
 from experiment_folders import make_experiment, problems, right_up_to
 from placevalue.cli.main import main
 from placevalue.common.errors import ConfigError, DataError
+from placevalue.data import data_checksum
 from placevalue.evaluation.metrics import metric_values, read_answer
 from placevalue.experiments.methods import METHODS
 from placevalue.reports import page as page_module
 from placevalue.reports import results
-from placevalue.reports.breakdowns import LONGEST, answer_length, break_down, loss_curves
+from placevalue.reports.breakdowns import LONGEST, answer_length, break_down, learning_curves
 from placevalue.reports.charts import further_colours, method_class
 from placevalue.reports.page import write_report
 from placevalue.reports.results import load_experiment, load_experiments
+from placevalue.reports.runs import run_table, runs_to_csv
+from placevalue.reports.summary import summarise
+from placevalue.reports.tables import SHOWN, to_csv
 
 HOSTILE = '</script><img src=x onerror="document.title=1"><!--<script>'
 TEMPLATED = "{{ 7*7 }}{% raw %}{# note #}\" onclick='x' \u2028&amp;"
@@ -129,7 +135,7 @@ def test_tables_conclusion_facts_and_what_is_missing(page):
     assert "published in the paper for this model" in first and ">23.0<" in first
     assert "published in the paper" not in other.split('id="predictions"')[0], "another model"
     assert "aux-soft-1: not started" in first and "ababababab" in first and "On mawps:test, " in first
-    assert '<td class="gain large best edge"' in first and "trained once" in other
+    assert '<td class="plain best edge"' in first and "trained once" in other
     assert "mean over sets" in other and text.count("<caption>") == 4
 
 
@@ -176,14 +182,23 @@ def test_curves_take_each_part_from_where_it_is_logged(tmp_path):
         {"step": 3, "loss": 1.0},
     ]
     texts = {1: right_up_to(ASKED, 3), 2: right_up_to(ASKED, 4)}
-    found = loss_curves(load_experiment(make_experiment(tmp_path / "a", {"digits": texts}, ASKED, losses=losses)))
+    found = learning_curves(load_experiment(make_experiment(tmp_path / "a", {"digits": texts}, ASKED, losses=losses)))
     (entropy,) = found
     assert entropy.means == {"digits": [(1, 5.0), (3, 1.0)]} and len(entropy.seeds["digits"]) == 2
     losses = [{"step": step, "loss": 9.0, "ce": float(step), "aux": -1.0} for step in range(1, 500)]
-    found = loss_curves(load_experiment(make_experiment(tmp_path / "b", {"aux-soft": texts}, ASKED, losses=losses)))
+    found = learning_curves(load_experiment(make_experiment(tmp_path / "b", {"aux-soft": texts}, ASKED, losses=losses)))
     assert [each.title for each in found] == ["Cross-entropy per token", "Auxiliary loss"]
     assert found[0].means["aux-soft"][0] == (1, 1.0) and found[0].means["aux-soft"][-1] == (499, 499.0)
     assert len(found[1].means["aux-soft"]) <= 121, "more than a screen shows"
+
+
+def test_accuracy_on_dev_is_a_learning_curve(tmp_path):
+    losses = [{"step": s, "loss": 1.0} for s in (1, 2)] + [{"step": s, "eval_accuracy": s / 10} for s in (1, 2)]
+    folder = make_experiment(tmp_path, {"digits": {1: right_up_to(ASKED, 3)}}, ASKED, losses=losses)
+    dev, _ = learning_curves(load_experiment(folder))
+    assert dev.title == "Accuracy on dev" and dev.share and dev.means == {"digits": [(1, 0.1), (2, 0.2)]}
+    text = write_report([folder]).read_text()
+    assert "<figcaption>Accuracy on dev</figcaption>" in text and "<title>digits, step 2: 20.0%</title>" in text
 
 
 def test_the_loss_of_an_answer_is_that_of_all_its_tokens(tmp_path):
@@ -194,7 +209,7 @@ def test_the_loss_of_an_answer_is_that_of_all_its_tokens(tmp_path):
         texts = {method: {1: right_up_to(ASKED, 3)}}
         make_experiment(tmp_path / "mine", texts, ASKED, losses=losses, counts=counts)
     (tmp_path / "mine" / "recipe.yaml").unlink()
-    answers, tokens = loss_curves(load_experiment(tmp_path / "mine"))
+    answers, tokens = learning_curves(load_experiment(tmp_path / "mine"))
     assert (answers.title, tokens.title) == ("Cross-entropy per answer", "Cross-entropy per token")
     assert answers.means == {"digits": [(1, 8.0), (2, 2.0)], "pause": [(1, 4.0), (2, 1.0)]}
     assert tokens.means["digits"] == tokens.means["pause"] == [(1, 2.0), (2, 0.5)]
@@ -272,7 +287,7 @@ def browse(page, tmp_path_factory):
     if CHROMIUM is None:
         pytest.skip("no chromium, chromium-browser or google-chrome here: install one to test the page in a browser")
 
-    def view(place="", *flags, clicks=None):
+    def view(place="", *flags, clicks=None, page=page):
         shown = page
         if clicks is not None:  # a user's hand: a second script, which the page's own policy would not let in
             policy = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
@@ -332,6 +347,82 @@ def test_the_other_filters(browse):
     count, questions = listed(browse(other))
     assert count.startswith("10 of 20") and questions[0] == "fermat:1000+:0", "no question: its id is shown instead"
     assert listed(browse("#predictions&text=onerror"))[0].startswith("2 of 60")
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """A page of an experiment whose first question copies one of the training data, and whose second rewords one."""
+    home = tmp_path_factory.mktemp("copied")
+    rows = [f"{ASKED[1]['question']},{ASKED[1]['answer']}", f'"Now, {ASKED[2]["question"]}",{ASKED[2]["answer"]}']
+    (home / "train.csv").write_text("\n".join(["question,answer", *rows, "What else?,1"]))
+    known = dict(train=str(home / "train.csv"), checksum=data_checksum(home / "train.csv"))
+    texts = {name: {1: right_up_to(ASKED, 3, wrong='7, "or" 8')} for name in ("digits", "pause")}
+    return write_report([make_experiment(home / "mine", texts, ASKED, **known)])
+
+
+def test_seen_and_unseen_questions_are_told_apart(browse, copied):
+    wanted = {"seen": [1, 2], "repeated": [1], "reworded": [2], "unseen": [0, *range(3, 60)]}
+    for name, indices in wanted.items():
+        count, questions = listed(browse(f"#predictions&seen={name}", page=copied))
+        assert count == f"{len(indices)} of 60 problems.", name
+        assert questions[0] == html.escape(ASKED[indices[0]]["question"], quote=False)
+    dom = browse("#predictions&seen=seen", page=copied)
+    assert re.findall(r'<span class="copy">(.*?)</span>', dom) == [
+        "copies a training question", "rewords a training question",
+    ]  # fmt: skip
+
+
+def test_without_the_training_data_nobody_knows_what_was_seen(browse):
+    dom = browse("#predictions&seen=seen")
+    assert listed(dom)[0] == "60 of 60 problems." and re.search(r'<select name="seen" disabled', dom)
+    assert "training question" not in re.search(r'<ol id="list">(.*?)</ol>', dom, re.DOTALL)[1]
+
+
+SAVED = """
+    const texts = [], names = [];
+    URL.createObjectURL = (blob) => { texts.push(blob.text()); return "#"; };
+    HTMLAnchorElement.prototype.click = function () { names.push(this.download); };
+    document.querySelectorAll("[data-file], #save").forEach((button) => button.click());
+    Promise.all(texts).then((all) => { document.title = JSON.stringify(Object.fromEntries(names.map((name, i) => [name, all[i]]))); });
+"""
+
+
+def test_every_table_and_list_can_be_saved_without_a_network(browse, copied):
+    dom = browse(
+        "#predictions&method=digits&seen=seen", "--host-resolver-rules=MAP * ~NOTFOUND", clicks=SAVED, page=copied
+    )
+    saved = json.loads(html.unescape(re.search("<title>(.*?)</title>", dom, re.DOTALL)[1]))
+    experiment = load_experiment(copied.parent)
+    assert set(saved) == {"mine-tables.csv", "mine-runs.csv", "mine-recipe.yaml", "mine-predictions.csv"}
+    assert saved["mine-tables.csv"] == to_csv([summarise(experiment, metric=name) for name in SHOWN])
+    assert saved["mine-runs.csv"] == runs_to_csv(run_table(experiment))
+    assert saved["mine-recipe.yaml"] == (copied.parent / "recipe.yaml").read_text()
+    rows = list(csv.DictReader(io.StringIO(saved["mine-predictions.csv"])))
+    assert [(row["id"], row["copy"], row["method"], row["right"]) for row in rows] == [
+        ("mawps:1", "repeated", "digits", "1"), ("mawps:2", "reworded", "digits", "1"),
+    ]  # fmt: skip
+    dom = browse("#predictions&method=digits&seed=1&outcome=wrong", clicks=SAVED, page=copied)
+    saved = json.loads(html.unescape(re.search("<title>(.*?)</title>", dom, re.DOTALL)[1]))
+    rows = list(csv.DictReader(io.StringIO(saved["mine-predictions.csv"])))
+    assert len(rows) == 57 and {row["prediction"] for row in rows} == {'7, "or" 8'}
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+def test_nothing_is_wider_than_the_window(browse, width):
+    """Wide tables scroll in their frames. A window cannot be as narrow as a phone, so the page is in a frame that is."""
+    framed = f"""
+        document.querySelectorAll("details").forEach((each) => {{ each.open = true; }});
+        const frame = document.createElement("iframe");
+        frame.width = {width}; frame.height = 800; frame.srcdoc = document.documentElement.outerHTML.replaceAll("<script", "<template");
+        frame.addEventListener("load", () => {{
+            const root = frame.contentDocument.documentElement, narrow = frame.contentWindow.matchMedia("(max-width: 40rem)");
+            document.title = [root.clientWidth, root.scrollWidth, narrow.matches].join(" ");
+        }});
+        document.body.replaceChildren(frame);
+    """
+    dom = browse("", "--window-size=1600,1000", "--hide-scrollbars", clicks=framed)
+    client, scrolled, narrow = re.search("<title>(.*?)</title>", dom).group(1).split()
+    assert int(client) >= width - 20 and int(scrolled) <= int(client) and narrow == str(width == 375).lower()
 
 
 def test_dark_by_address_and_nothing_is_fetched(browse):

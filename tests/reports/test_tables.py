@@ -1,5 +1,7 @@
 import csv
 import io
+import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -18,6 +20,7 @@ from placevalue.reports.summary import Column, summarise
 from placevalue.reports.tables import (
     LEGEND,
     PERCENTAGES,
+    SHOWN,
     make_table,
     to_csv,
     to_latex,
@@ -51,12 +54,70 @@ def test_the_baseline_is_absolute_and_the_rest_are_signed_changes(experiment):
     assert table.headers == ("MAWPS", "a*b", "a+b", "a-b", "a/b") and table.lines[0].label == "digits"
     assert entries(table, "digits")["MAWPS"].text == "41.0" and entries(table, "digits")["MAWPS"].tone == "plain"
     before, untouched = entries(table, "agg-before")["MAWPS"], entries(table, "untouched")["MAWPS"]
-    assert (before.text, before.tone, before.large, before.mark) == ("+0.5", "gain", False, "")
+    assert (before.text, before.tone, before.large, before.mark) == ("+0.5", "plain", False, "")
     assert (untouched.text, untouched.tone, untouched.large, untouched.mark) == ("−20.0", "loss", True, "‡")
     assert entries(table, "pause")["MAWPS"].text == "0.0" and entries(table, "pause")["MAWPS"].tone == "plain"
     alone = entries(table, "aux-hard")["MAWPS"]
     assert alone.text == "(50.0)" and alone.best and "no seed in common" in alone.about
     assert table.lines[0].time == "60 s" and table.lines[0].seeds == 2
+
+
+def test_only_significant_changes_have_a_colour(tmp_path):
+    """23 against 20 of 100 is nothing, 60 is over two seeds; on the page and in every other format."""
+    for seeds in ([1], [1, 2]):
+        right = {"digits": 20, "agg-before": 23, "pause": 60, "untouched": 0, "aux-hard": 17}
+        texts = {name: {seed: right_up_to(ASKED, count) for seed in seeds} for name, count in right.items()}
+        experiment = load_experiment(make_experiment(tmp_path / str(len(seeds)), texts, ASKED))
+        summary = summarise(experiment)
+        table = make_table(summary)
+        for line, row in zip(table.lines, summary.rows, strict=False):
+            for entry, cell in zip(line.entries, row.cells, strict=True):
+                sure = bool(cell.change and cell.change.p < 0.05 and len(seeds) > 1)
+                assert (entry.tone != "plain") == sure == bool(set("†‡") & set(entry.mark)) and entry.large <= sure
+        tones = {label: entries(table, label)["MAWPS"].tone for label in right}
+        shown = {"pause": "gain", "untouched": "loss"} if len(seeds) > 1 else {}
+        assert tones == dict.fromkeys(right, "plain") | shown
+        theirs = [entry for line in table.lines if line.group == "paper" for entry in line.entries if entry]
+        assert theirs and {entry.tone for entry in theirs} == {"plain"}, "they have no test"
+        page = make_page([experiment])
+        assert len(re.findall(r'<td class="(?:gain|loss)', page)) == sum(
+            entry.tone != "plain" for metric in SHOWN for line in make_table(summarise(experiment, metric=metric)).lines
+            for entry in line.entries if entry
+        )  # fmt: skip
+        rows = tuple(
+            replace(row, cells=tuple(replace(cell, change=cell.change and replace(cell.change, exploratory=True)) for cell in row.cells))
+            for row in summary.rows
+        )  # fmt: skip
+        wondered = make_table(replace(summary, rows=rows))
+        assert {entry.tone for line in wondered.lines for entry in line.entries if entry} == {"plain"}, "exploratory"
+        body = to_latex([table])
+        assert body.count("7FBF7B") + body.count("EF8A62") == sum(
+            entry.tone != "plain" for line in table.lines for entry in line.entries if entry
+        )
+
+
+def test_columns_say_how_many_problems_they_have(tmp_path):
+    """10 of 100 answers are too long, and 40 operations unknown."""
+    asked = [
+        each | {"reachable": index >= 10, "operation": "a+b" if index < 60 else None}
+        for index, each in enumerate(ASKED)
+    ]
+    folder = make_experiment(tmp_path / "mine", {"digits": {1: right_up_to(asked, 30)}}, asked)
+    summary = summarise(load_experiment(folder), metric="accuracy_paper_reachable")
+    table = make_table(summary)
+    assert [table.size(column) for column in table.columns] == ["100 problems", "60 of 100 problems"]
+    assert [entry.part for entry in table.lines[0].entries] == ["90 of 100", "50 of 60"]
+    assert "The columns of operations have 60 of the 100 problems" in table.words
+    assert "(90 of 100) |" in to_markdown([table]) and "90 of 100}" in to_latex([table])
+    console = Console(width=140, record=True)
+    console.print(terminal_table(table))
+    assert "90 of 100" in console.export_text()
+    assert [row["covered"] for row in csv.DictReader(io.StringIO(to_csv([summary])))][:2] == ["90", "50"]
+    page = make_page([load_experiment(folder)], metrics=["accuracy_paper_reachable"])
+    assert "<small>60 of 100 problems</small>" in page and "<small>50 of 60</small>" in page
+    assert "Accuracy by operation<small>60 of 100 problems</small>" in page
+    whole = make_table(summarise(load_experiment(folder)))
+    assert not any(entry.part for entry in whole.lines[0].entries)
 
 
 def test_error_rates_are_coloured_the_other_way_round(experiment):
@@ -151,7 +212,8 @@ def test_every_table_says_how_many_questions_are_copies(tmp_path):
     console = Console(width=140, record=True)
     console.print(terminal_table(table))
     assert "2 copies" in console.export_text() and remark in table.words
-    assert "100 problems, 2 copies<" in make_page([load_experiment(tmp_path / "mine")])
+    page = make_page([load_experiment(tmp_path / "mine")])
+    assert "<small>100 problems</small><small>2 copies</small>" in page and "<small>98 of 100 problems</small>" in page
     rows = list(csv.DictReader(io.StringIO(to_csv([summary]))))
     assert [(row["column"], row["copies"]) for row in rows][:2] == [("mawps:test", "2"), ("unseen", "0")]
 

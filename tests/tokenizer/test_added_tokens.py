@@ -107,3 +107,17 @@ def test_tokens_are_tried_once(monkeypatch):
     monkeypatch.setattr("placevalue.tokenizer.tokenizer.refuse_swallowing", None)  # calling it would fail
     check_added_tokens(tokenizer)
     assert len(number_ids(tokenizer).digits) == 10 and len(marker_ids(tokenizer)) == 4
+
+
+@pytest.mark.parametrize("extra", [None, "agg"])
+@pytest.mark.parametrize("family", ["unigram-t5", "bpe-llama2", "bytes-gpt2", "bytes-smollm2"])
+def test_without_markers_the_same_tokens_are_refused(family, extra):
+    """But for a single digit, which has the id that it had."""
+    for token in [*WELCOME, *REFUSED]:
+        tokenizer = pv.number_tokenizer(base_tokenizer(family), markers=False, token=extra)
+        tokenizer.add_tokens([token])
+        if token in WELCOME or token == "5":
+            check_added_tokens(tokenizer)
+        else:
+            with pytest.raises(TokenizerError, match="match inside numbers"):
+                check_added_tokens(tokenizer)

@@ -14,13 +14,15 @@ import ssl
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placevalue.common.errors import ConfigError, ModelError
 from placevalue.common.files import known_hash
 from placevalue.common.registry import PRETRAINED
-from placevalue.common.seal import is_sealed, own_fusions
+from placevalue.common.seal import VECTOR, is_sealed, own_fusions
 from placevalue.common.validation import one_of
 
 if TYPE_CHECKING:
@@ -108,13 +110,29 @@ def load_model(
     auto_class = getattr(transformers, (config.architectures or [""])[0], None)
     if not (isinstance(auto_class, type) and issubclass(auto_class, transformers.PreTrainedModel)):
         auto_class = transformers.AutoModel
-    model, info = _load(auto_class, source, keywords | options | {"output_loading_info": True})
+    with _expecting_vectors(auto_class):
+        model, info = _load(auto_class, source, keywords | options | {"output_loading_info": True})
     if missing := sorted(info["missing_keys"]):
         raise ModelError(
             f"{source!r} has no values for {len(missing)} weights of its {auto_class.__name__}, such as {missing[0]}, "
             "which would be drawn at random: restore its weights, or mend what its config.json says"
         )
     return model
+
+
+@contextmanager
+def _expecting_vectors(auto_class: Any) -> Iterator[None]:
+    """Keep transformers from reporting a vector's weights as unexpected: `attach` loads them."""
+    known = "_keys_to_ignore_on_load_unexpected"
+    before = vars(auto_class).get(known)
+    setattr(auto_class, known, [*(getattr(auto_class, known, None) or []), rf"(^|\.){VECTOR}\."])
+    try:
+        yield
+    finally:
+        if before is None:
+            delattr(auto_class, known)
+        else:
+            setattr(auto_class, known, before)
 
 
 def refuse_sealed(name: str, config: PreTrainedConfig) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 ADAPTER_CONFIG = "adapter_config.json"
+VECTOR = "placevalue_vector"
+"""The name of a vector's weights in a saved model."""
 _CALL = "load the folder with placevalue.from_pretrained(folder)"
 _FUSION = "placevalue"
 _TASK = " with placevalue"

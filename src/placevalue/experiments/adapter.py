@@ -51,12 +51,13 @@ def missing_peft(settings: LoraSettings) -> list[str]:
 def add_lora(
     model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", settings: LoraSettings, name: str, numbers: bool
 ) -> Any:
-    """A PEFT model around a model, which trains the rows of the markers too if it is attached (`numbers`).
+    """A PEFT model around a model, which trains the rows of the markers and a vector too if it is attached (`numbers`).
 
     `name` is what a loaded adapter finds its base model by.
     """
     from peft import LoraConfig, TaskType, get_peft_model
 
+    from placevalue.modeling.mount import trainable_modules
     from placevalue.modeling.peft_support import trainable_tokens
 
     assert settings.rank is not None
@@ -68,6 +69,7 @@ def add_lora(
         lora_dropout=settings.dropout,
         target_modules=list(settings.targets) or None,
         trainable_token_indices=trainable_tokens(model, tokenizer) if numbers else None,
+        modules_to_save=trainable_modules(model),
     )
     try:
         adapted = get_peft_model(model, config)

@@ -38,6 +38,7 @@ class DeviceExamples(torch.utils.data.Dataset[Any]):
         self.lengths = np.array([len(each["input_ids"]) for each in rows])
         self.edges = choose_lengths(self.lengths)
         self.sizes = torch.from_numpy(self.lengths).to(device)
+        self.masks = self._table([*(each["attention_mask"] for each in examples), [1]], 0, self.edges[-1])
         self.ids = self._table([each["input_ids"] for each in rows], tokenizer.pad_token_id, self.edges[-1])
         labels = [_answer(each["labels"]) if self.left else each["labels"] for each in rows]
         longest = _round_up(max(map(len, labels)) + self.left)  # the prediction of a label is at the position before it
@@ -54,20 +55,19 @@ class DeviceExamples(torch.utils.data.Dataset[Any]):
         filled = torch.tensor(indices + [len(self)] * (self.batch_size - len(indices)))
         # Copied from pinned memory, which the host does not wait for.
         rows = filled.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else filled
-        place = torch.arange(width, device=self.device)
         if self.left:
-            place = place - (width - self.sizes[rows]).unsqueeze(1)
+            place = torch.arange(width, device=self.device) - (width - self.sizes[rows]).unsqueeze(1)
             kept = min(width, self.labels.shape[1])
             return {
                 "input_ids": self.ids[:, -width:].index_select(0, rows),
-                "attention_mask": (place >= 0).long(),
+                "attention_mask": self.masks[:, -width:].index_select(0, rows),
                 "position_ids": place.clamp(min=0),
                 "labels": self.labels[:, -kept:].index_select(0, rows),
                 "logits_to_keep": kept,
             }
         batch = {
             "input_ids": self.ids[:, :width].index_select(0, rows),
-            "attention_mask": (place < self.sizes[rows].unsqueeze(1)).long(),
+            "attention_mask": self.masks[:, :width].index_select(0, rows),
             "labels": (self.labels if self.fed is not None else self.labels[:, :width]).index_select(0, rows),
         }
         return batch if self.fed is None else batch | {"decoder_input_ids": self.fed.index_select(0, rows)}

@@ -17,7 +17,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from placevalue.common.errors import TrainingError, in_one_line
 from placevalue.experiments.batches import DeviceExamples
 from placevalue.loss.cross_entropy import TokenLoss
-from placevalue.modeling.hooks import CHECKED_BATCHES
+from placevalue.modeling.mount import CHECKED_BATCHES
 
 logger = logging.getLogger(__name__)
 _COMPILATIONS = 256  # of one layer: one for each shape of a batch and each kind of layer

@@ -4,6 +4,7 @@ from placevalue.experiments.methods import METHODS, Method
 from placevalue.loss.number_losses import NUMBER_LOSSES
 from placevalue.numbers.config import Layout
 from placevalue.numbers.rewrites import rewrite_text
+from placevalue.numbers.vectors import VECTORS
 from placevalue.tokenizer.tokenizer import describe_layout
 
 _PAPER = "Sivakumar and Moosavi"
@@ -16,9 +17,11 @@ SOURCES = {
     "reversed-both": "Nogueira et al. 2021",
     "numerologic": "Schwartz et al. 2024", "commas": "Singh and Strouse 2024", "10e": "Nogueira et al. 2021",
     "words": "Wallace et al. 2019", "place-names": "Muffo et al. 2022", "scientific": "Zhang et al. 2020",
+    "abacus": "McLeish et al. 2024", "value-aware": "arXiv 2601.09706", "fone-in": "Zhou et al. 2025",
+    "bits-in": "Kreitner et al. 2025", "xval-in": "Golkar et al. 2023", "dice": "Sundararaman et al. 2020",
 }  # fmt: skip
 """Who proposed a method that is not ours."""
-HEADER = ("method", "what it is", "source", "12 in tokens", "new rows", "training", "opens in", "fits")
+HEADER = ("method", "what it is", "source", "12 in tokens", "new rows", "parameters", "training", "opens in", "fits")
 
 
 def method_rows() -> list[tuple[str, ...]]:
@@ -43,6 +46,7 @@ def _row(name: str, method: Method) -> tuple[str, ...]:
         SOURCES.get(name, "none" if not method.digits else "placevalue"),
         _tokens(method, layout),
         rows,
+        _parameters(method),
         _training(method),
         "placevalue" if ours else "any library",
         _fits(method),
@@ -58,6 +62,16 @@ def _tokens(method: Method, layout: Layout) -> str:
         text = rewrite_text("12", method.rewrite, layout.pattern)
         return f"`{text}`, digits split" + (", markers around numbers" if method.markers else "")
     return f"`{written}`" + (f", {method.pauses} [PAUSE] after each question" if method.pauses else "")
+
+
+def _parameters(method: Method) -> str:
+    """How many parameters the method's vector has, in a model whose embeddings have d entries."""
+    build = None if method.vector is None else VECTORS[method.vector].build
+    if build is None:
+        return "none"
+    one, two = (sum(weight.numel() for weight in build(dim).parameters()) for dim in (1, 2))
+    squares = (two - 2 * one) // 2
+    return " + ".join([*(["d²"] if squares else []), f"{one - squares} d".removeprefix("1 ")])
 
 
 def _training(method: Method) -> str:

@@ -42,11 +42,6 @@ class Method:
     """The aggregation that the auxiliary loss compares."""
 
     def __post_init__(self) -> None:
-        planned = {
-            "vector": self.vector is not None,
-        }
-        if missing := [f"{name}={getattr(self, name)!r}" for name, wanted in planned.items() if wanted]:
-            raise ConfigError(f"the method {self.about!r} has {', '.join(missing)}, which is not built yet")
         if self.loss is not None and not self.digits:
             raise ConfigError(
                 f"the method {self.about!r} has loss={self.loss!r} and digits=False: a loss on numbers needs numbers "
@@ -95,4 +90,19 @@ METHODS: dict[str, Method] = {
     "words": Method("numbers in English words", rewrite="words"),
     "place-names": Method("each digit with the name of its place, units first", rewrite="place-names"),
     "scientific": Method("all digits, and the power of ten of the first", rewrite="scientific"),
+    "place": Method("bare digits, each with a learned vector of its place", markers=False, vector="place"),
+    "residual": Method(
+        "bare digits, each with its number's weighted sum", markers=False, vector="residual", aggregation="weighted"
+    ),
+    "abacus": Method(
+        "bare digits, units first, each with a learned vector of its rank",
+        markers=False,
+        rewrite="reversed-both",
+        vector="abacus",
+    ),
+    "value-aware": Method("[AGG] before the digits, a network of the value", token="agg", vector="value-aware"),
+    "fone-in": Method("[AGG] before the digits, of the value's Fourier features", token="agg", vector="fone-in"),
+    "bits-in": Method("[AGG] before the digits, of the value's bits", token="agg", vector="bits-in"),
+    "xval-in": Method("[AGG] before the digits, its own embedding times the value", token="agg", vector="xval-in"),
+    "dice": Method("[AGG] before the digits, the value as an angle", token="agg", vector="dice"),
 }

@@ -32,6 +32,7 @@ from placevalue.data.corpora import problem_sources
 from placevalue.experiments.adapter import add_lora, missing_peft
 from placevalue.experiments.callbacks import Clock, Progress, missing_trackers, tensorboard
 from placevalue.experiments.engine import speed_up
+from placevalue.experiments.memory import peak_memory
 from placevalue.experiments.methods import METHODS, Method
 from placevalue.experiments.plateau import CONSTANT, Plateau
 from placevalue.experiments.precision import repeatable, rounding
@@ -142,13 +143,13 @@ def _finish(
     load = time.monotonic() - began
     trainer = make_trainer(config, prepared, arguments, progress)
     save_whole(trainer, config.training.keep_checkpoints, check)
-    _train_on(trainer, config, checkpoint)
+    peak = _train_on(trainer, config, checkpoint)
 
     def finish() -> TrainRecord:
         check()
         chosen = trainer.state.best_global_step or trainer.state.global_step
         files = take_model(folder / CHECKPOINTS / f"checkpoint-{chosen}", folder)
-        record = _record(config, checksums, prepared, trainer, load, files)
+        record = _record(config, checksums, prepared, trainer, load, files, peak)
         if may_rewrite(folder / CARD):
             write_card(folder, prepared.model, record)
         write_record(record, folder / RECORD)
@@ -157,16 +158,24 @@ def _finish(
     return in_main_process(finish, arguments)
 
 
-def _train_on(trainer: "Trainer", config: TrainConfig, checkpoint: Path | None) -> None:
-    """Train from a checkpoint or the beginning; from the checkpoint of the last step, nothing is left to train."""
+def _train_on(trainer: "Trainer", config: TrainConfig, checkpoint: Path | None) -> dict[str, int]:
+    """Train from a checkpoint or the beginning, and return the peak memory.
+
+    From the checkpoint of the last step, nothing is left to train, so there is no peak.
+    """
     from transformers import TrainerState
 
     state = None if checkpoint is None else TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
     if state is not None and state.global_step >= state.max_steps:
         trainer.state = state
-        return
-    with repeatable(config.training.deterministic), rounding(config.training.precision):
+        return {}
+    with (
+        peak_memory(trainer.args.device) as peak,
+        repeatable(config.training.deterministic),
+        rounding(config.training.precision),
+    ):
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    return peak
 
 
 def prepare(config: TrainConfig) -> Prepared:
@@ -182,7 +191,8 @@ def prepare(config: TrainConfig) -> Prepared:
         )
     tokenizer = method_tokenizer(tokenizer, method, numbers)
     if method.digits:
-        attach(model, tokenizer, method.aggregation, numbers.decimals, numbers.new_rows, numbers.negatives)
+        held = (method.aggregation, numbers.decimals, numbers.new_rows, numbers.negatives)
+        attach(model, tokenizer, *held, vector=method.vector)
     if tokenizer.pad_token is None:
         logger.warning("the tokenizer of %s has no padding token: using its end token", config.model)
         tokenizer.pad_token = tokenizer.eos_token
@@ -366,8 +376,10 @@ def _record(
     trainer: "Trainer",
     load: float,
     files: dict[str, str],
+    peak: dict[str, int],
 ) -> TrainRecord:
     state = trainer.state
+    made = provenance(device_name(str(trainer.args.device))) | {"processes": trainer.args.world_size}
     selected = None
     if state.best_global_step is not None:
         name = f"checkpoint-{state.best_global_step}"
@@ -385,7 +397,7 @@ def _record(
         counts=prepared.counts,
         losses=tuple(_finite(row) for row in state.log_history),
         selected=selected,
-        provenance=provenance(device_name(str(trainer.args.device))) | {"processes": trainer.args.world_size},
+        provenance=made | ({"peak_memory": peak} if peak else {}),
         files=files,
     )
 

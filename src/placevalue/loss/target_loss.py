@@ -15,7 +15,8 @@ from placevalue.common.errors import ConfigError, TrainingError
 from placevalue.loss.cross_entropy import token_likelihoods
 from placevalue.loss.number_targets import find_numbers
 from placevalue.modeling.attach import base_model, check_attached, recorded_config
-from placevalue.modeling.hooks import TargetCheck, last_ids, writes_on
+from placevalue.modeling.hooks import TargetCheck, last_ids
+from placevalue.modeling.mount import refuse_revealed, writes_on
 from placevalue.numbers.spans import constant
 from placevalue.tokenizer.encoding import IGNORED
 from placevalue.tokenizer.tokenizer import number_ids
@@ -87,7 +88,10 @@ class TargetLoss:
         """
         if labels is None:
             raise TrainingError("the batch has no labels: make the data with encode_pairs and keep its labels")
-        self._checks[torch.is_grad_enabled()](labels, last_ids(self.model))
+        check = self._checks[torch.is_grad_enabled()]
+        if check.left and check.patience:
+            refuse_revealed(self.model, labels)
+        check(labels, last_ids(self.model))
         logits = outputs["logits"] if isinstance(outputs, Mapping) else outputs.logits
         if logits.shape[:-1] != labels.shape:
             raise TrainingError(

@@ -1,7 +1,8 @@
 """Attach a number tokenizer to any Hugging Face model: the embedding of [AGG] becomes its number's aggregate.
 
 Hooks on the embedding compute the aggregate from the model's own digit embeddings in every forward pass, so gradients
-reach them. No module is added or renamed, so state dicts, checkpoints and `generate` work as before.
+reach them. No module is added or renamed, but for a vector's parameters, so state dicts, checkpoints and `generate`
+work as before.
 """
 
 import logging
@@ -17,6 +18,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from placevalue.common.errors import AttachError, ConfigError
 from placevalue.common.seal import seal_config, unseal_adapter, unseal_config
 from placevalue.modeling.hooks import HOOKS, Fold, Guard, Keep, Seal, hang
+from placevalue.modeling.mount import NAME, Mounted, Watch, find_reader, load_module, mount, unmount
 from placevalue.modeling.peft_support import (
     copy_rows_to_adapters,
     is_adapter,
@@ -24,9 +26,12 @@ from placevalue.modeling.peft_support import (
     refuse_adapter_faults,
     separate_head,
     weights,
+    wrap_for_adapters,
 )
 from placevalue.numbers.aggregation import AGGREGATIONS, Aggregation, find_aggregation
 from placevalue.numbers.config import FORMER, HELD, AttachedConfig, Decimals, Negatives, NewRows, NumberConfig
+from placevalue.numbers.rewrites import find_rewrite
+from placevalue.numbers.vectors import Vector, find_vector
 from placevalue.tokenizer.tokenizer import (
     CODE_MAP,
     SETTINGS,
@@ -99,6 +104,7 @@ def attach(
     new_rows: NewRows = "drawn",
     negatives: Negatives | None = None,
     *,
+    vector: str | None = None,
     markers: NewRows | None = None,
 ) -> nn.Module:
     """Prepare a model for a number tokenizer, in place; `detach` undoes it.
@@ -116,6 +122,7 @@ def attach(
         new_rows: How the markers' rows start: `drawn` from the distribution of the embeddings, or near their `mean`,
             from where models with large embeddings, such as T5, learn slowly. [PAUSE] is always drawn, as in the paper.
         negatives: `opposite` or `ignore`; None is found as for `decimals`, else `opposite`.
+        vector: What else the model reads of a number, by its name in `VECTORS`; None is found likewise, else nothing.
         markers: The former name of `new_rows`.
 
     Returns:
@@ -138,7 +145,7 @@ def attach(
     if new_rows not in _SPREAD:
         raise ConfigError(f"new_rows={new_rows!r}: expected one of {', '.join(_SPREAD)}")
     recorded = recorded_config(base)
-    config = _configured(tokenizer, recorded, aggregation, decimals, negatives)
+    config = _configured(tokenizer, recorded, aggregation, decimals, negatives, vector)
     refuse_adapter_faults(base)
     vocabulary = _vocabulary(base)
     with separate_head(base):
@@ -160,16 +167,39 @@ def attach(
     if config.needs_us:
         for each in _configs(base):
             seal_config(each)
-    if aggregation is not None:
-        fold = Fold(config, aggregation)
-        for owner, name in readers(base):
-            owner.register_forward_pre_hook(Keep(name, fold))
-            hang(getattr(owner, name), fold)
+    _register(model, base, config, aggregation, trained=recorded is not None and recorded.vector == config.vector)
     setattr(base, _STATE, state)
     setattr(base, "extra_repr", partial(_describe, config, base.extra_repr()))  # noqa: B010
     setattr(base.config, SETTINGS, config.to_dict())
     state.note()
     return model
+
+
+def _register(
+    model: nn.Module,
+    base: PreTrainedModel,
+    config: AttachedConfig,
+    aggregation: str | Aggregation | None,
+    trained: bool,
+) -> None:
+    """Register what computes [AGG] and vectors; a vector that was `trained` gets its parameters back."""
+    vector = None if config.vector is None else find_vector(config.vector)
+    held = aggregation if config.layout.token == "agg" and not (vector and vector.replaces_agg) else None
+    mounted = None if vector is None else Mounted(vector, config, aggregation)
+    if mounted is not None and vector is not None:
+        path = mount(base, vector)
+        if vector.build is not None:
+            if trained:
+                load_module(base)
+            wrap_for_adapters(model, base.get_submodule(path), NAME)
+        mounted.find(base.get_submodule(path))
+        base.register_forward_pre_hook(Watch(mounted, path), with_kwargs=True)
+    reading = find_reader(base)
+    if held is not None or mounted is not None:
+        fold = Fold(config, held, mounted)
+        for owner, name in readers(base):
+            owner.register_forward_pre_hook(Keep(name, fold, reads=(owner, name) == reading))
+            hang(getattr(owner, name), fold)
 
 
 def detach(model: nn.Module) -> nn.Module:
@@ -193,6 +223,7 @@ def detach(model: nn.Module) -> nn.Module:
                 del hooks[key]
                 module._forward_hooks_with_kwargs.pop(key, None)
                 module._forward_pre_hooks_with_kwargs.pop(key, None)
+    unmount(model, base)
     delattr(base, _STATE)
     del base.extra_repr
     for each in _configs(base):
@@ -212,7 +243,8 @@ def detach(model: nn.Module) -> nn.Module:
 
 def _describe(config: AttachedConfig, own: str) -> str:
     """What the repr of an attached model says, before what it says anyway."""
-    held = f", [AGG] is {config.aggregation}" if config.aggregation else ""
+    held = f", [AGG] is {config.aggregation}" if config.aggregation and config.layout.token == "agg" else ""
+    held += f", with the vector {config.vector}" if config.vector else ""
     return "\n".join(["placevalue writes " + describe_layout(config.layout) + held, *([own] if own else [])])
 
 
@@ -222,7 +254,7 @@ def is_attached(model: nn.Module) -> bool:
 
 
 def attached_aggregation(model: PreTrainedModel) -> str | Aggregation | None:
-    """What [AGG] holds in an attached model; None if it has no [AGG]."""
+    """What [AGG] holds in an attached model, or what its vector is made from; None if that is not an aggregate."""
     return getattr(model, _STATE).aggregation
 
 
@@ -290,6 +322,7 @@ def _configured(
     aggregation: str | Aggregation | None,
     decimals: Decimals | None,
     negatives: Negatives | None,
+    vector: str | None,
 ) -> AttachedConfig:
     """The settings for a model: the arguments, its own config, the tokenizer's or the defaults, in this order."""
     layout, ids = number_layout(tokenizer), number_ids(tokenizer)
@@ -300,18 +333,44 @@ def _configured(
             f"{layout} and {ids}: use the tokenizer saved with it, or del model.config.{SETTINGS} to start again"
         )
     known = asdict(recorded) if recorded else tokenizer.init_kwargs[SETTINGS].get("attach", {})
+    vector = vector or known.get("vector")
+    found = None if vector is None else find_vector(vector)
     if aggregation is None:
-        aggregation = known.get("aggregation") or ("weighted" if layout.token == "agg" else None)
+        default = "weighted" if layout.token == "agg" and not (found and found.replaces_agg) else None
+        aggregation = known.get("aggregation") or default
     name = _name_of(aggregation) if callable(aggregation) else aggregation
     config = NumberConfig(
         **asdict(layout),
         aggregation=name,
         decimals=decimals or known.get("decimals", "places"),
         negatives=negatives or known.get("negatives", FORMER["negatives"]),
+        vector=vector,
     )
     if isinstance(aggregation, str):
         find_aggregation(aggregation)
-    return AttachedConfig(layout, ids, probe_ids(tokenizer), config.aggregation, config.decimals, config.negatives)
+    if vector is not None and found is not None:
+        _check_vector(vector, found, config)
+    held = {each: getattr(config, each) for each in HELD}
+    return AttachedConfig(layout, ids, probe_ids(tokenizer), **held)
+
+
+def _check_vector(name: str, vector: Vector, config: NumberConfig) -> None:
+    """Raise an error for a vector that does not fit the layout."""
+    if vector.at == "token" and config.token != "agg":
+        raise ConfigError(
+            f"the vector {name!r} with token={config.token!r}, which has no [AGG] to get it: make the tokenizer with "
+            "token='agg'"
+        )
+    if vector.replaces_agg and config.aggregation is not None:
+        raise ConfigError(
+            f"the vector {name!r} and aggregation={config.aggregation!r} both replace [AGG]: leave one of them out"
+        )
+    rewritten = config.rewrite is not None and find_rewrite(config.rewrite).where == "both"
+    if rewritten and vector.needs == "value" and not config.keeps_values:
+        raise ConfigError(
+            f"the vector {name!r} with rewrite={config.rewrite!r}: the digits of a rewritten number do not have their "
+            "places, so the vector would be of another number. Leave one of them out"
+        )
 
 
 def _name_of(function: Aggregation) -> str:

@@ -85,6 +85,8 @@ def _numbers(config: AttachedConfig | None) -> str:
         )
     if layout.pauses:
         lines.append(f"{layout.pauses} [PAUSE] follow each question: encode questions with `pv.encode_questions`.")
+    if config.vector:
+        lines.append(f"Its digits or [AGG] have the vector `{config.vector}`, by placevalue alone.")
     if config.aggregation:
         lines.append(
             f"[AGG] holds `{config.aggregation}`, with decimals as `{config.decimals}` and numbers below zero as "

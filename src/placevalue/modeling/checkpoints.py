@@ -121,5 +121,6 @@ def _load_adapter(
         )
     model = load_model(base_name, sealed=True, **kwargs)
     negatives = noted.get("negatives", FORMER["negatives"])
-    attach(model, tokenizer, aggregation or noted["aggregation"], noted["decimals"], negatives=negatives)
+    held = aggregation or noted["aggregation"]
+    attach(model, tokenizer, held, noted["decimals"], negatives=negatives, vector=noted.get("vector"))
     return PeftModel.from_pretrained(model, folder, config=PeftConfig.from_peft_type(**values))

@@ -1,7 +1,7 @@
 """The hooks that `attach` registers: what happens in a forward pass of an attached model.
 
-`Extend` embeds the ten digits along with the ids, `Fold` replaces each [AGG]'s embedding by its number's aggregate,
-`Keep` registers both on a module that replaces the embedding, `Guard` refuses batches and
+`Extend` embeds the ten digits along with the ids, `Fold` replaces each [AGG]'s embedding by its number's aggregate and
+puts vectors, `Keep` registers both on a module that replaces the embedding, `Guard` refuses batches and
 adapters that would silently train nothing, or the wrong thing, and `Seal` marks adapters that are about to be saved.
 """
 
@@ -12,24 +12,17 @@ from torch import Tensor, nn
 
 from placevalue.common.errors import AttachError
 from placevalue.common.seal import seal_adapter
+from placevalue.modeling.mount import CHECKED_BATCHES, Mounted, Watch, find_slots, writes_on
 from placevalue.modeling.peft_support import carries_rows, refuse_adapter_faults
 from placevalue.numbers.aggregation import Aggregation, aggregate, find_aggregation
 from placevalue.numbers.config import AttachedConfig
-from placevalue.numbers.spans import constant, find_digits
+from placevalue.numbers.constants import constant, exporting
+from placevalue.numbers.spans import find_digits
 from placevalue.tokenizer.encoding import IGNORED
 
-CHECKED_BATCHES = 20
-"""Batches with numbers whose targets are checked."""
 LONGEST_WAIT = 500
 """Batches in which numbers are waited for."""
 _CURE = "Train with data_collator=placevalue.NumberCollator(tokenizer, model), or make the data with encode_pairs"
-
-
-def _spare_rows(ids: Tensor) -> int:
-    """How many rows of ids `(batch, length)` the ten digits take; 0 if a row is too short for a number."""
-    if ids.dim() != 2 or ids.shape[1] < 2:
-        return 0  # as in every step of cached generation
-    return -(-10 // ids.shape[1])
 
 
 class Extend:
@@ -39,63 +32,89 @@ class Extend:
     as the vocabulary.
     """
 
-    def __init__(self, digits: tuple[int, ...]) -> None:
-        self.digits = digits
+    def __init__(self, fold: "Fold") -> None:
+        self.fold = fold
 
     def __call__(self, _module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the module's arguments with spare rows."""
         name = next(iter(kwargs), "")
         ids = args[0] if args else kwargs[name]
-        spare = _spare_rows(ids)
+        spare = self.fold.spare_rows(ids)
         if not spare:
             return None
-        digits = constant(torch.tensor, self.digits, ids.device).to(ids.dtype)
-        rows = nn.functional.pad(digits, (0, spare * ids.shape[1] - 10), value=self.digits[0]).view(spare, -1)
+        known = self.fold.config.ids.digits
+        digits = constant(torch.tensor, known, ids.device).to(ids.dtype)
+        rows = digits.unsqueeze(1).expand(10, ids.shape[1])
+        if not exporting():
+            rows = nn.functional.pad(digits, (0, spare * ids.shape[1] - 10), value=known[0]).view(spare, -1)
         longer = torch.cat([ids, rows])
         return ((longer, *args[1:]), kwargs) if args else (args, kwargs | {name: longer})
 
 
 class Fold:
-    """The forward hook of an embedding: removes the spare rows and replaces each [AGG] by its number's aggregate."""
+    """The forward hook of an embedding: removes the spare rows, replaces each [AGG] and puts vectors.
 
-    def __init__(self, config: AttachedConfig, aggregation: str | Aggregation) -> None:
-        self.config = config
-        self.aggregation = aggregation
+    Args:
+        config: What the model knows about numbers.
+        aggregation: What replaces each [AGG]; None replaces nothing.
+        mounted: The vector that the model reads.
+    """
+
+    def __init__(self, config: AttachedConfig, aggregation: str | Aggregation | None, mounted: Mounted | None) -> None:
+        self.config, self.aggregation, self.mounted = config, aggregation, mounted
+
+    def spare_rows(self, ids: Tensor) -> int:
+        """How many rows of ids `(batch, length)` the ten digits take; 0 if there is nothing to do."""
+        if exporting():
+            if self.mounted is not None:
+                raise AttachError(
+                    f"a model with vector={self.config.vector!r} cannot be exported, since what it adds depends on "
+                    "what was read before: take prompt embeddings from the model itself, see docs/serving.md"
+                )
+            return 10  # whatever the length, since others follow
+        placed = self.mounted is not None and self.mounted.at_digits and self.mounted.reads
+        if ids.dim() != 2 or (ids.shape[1] < 2 and not placed):
+            return 0  # as in every step of cached generation
+        return -(-10 // ids.shape[1])
 
     def __call__(self, _module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> Tensor:
         """Return the embeddings `(batch, length, dim)` of ids `(batch, length)`."""
         ids = args[0] if args else next(iter(kwargs.values()))
-        spare = _spare_rows(ids)
+        spare = self.spare_rows(ids)
+        reads, written = (False, None) if self.mounted is None else self.mounted.take()
         if not spare:
             return output
-        rows, ids, output = output[-spare:].flatten(0, 1)[:10], ids[:-spare], output[:-spare]
+        rows = output[-spare:, 0] if exporting() else output[-spare:].flatten(0, 1)[:10]
+        ids, output = ids[:-spare], output[:-spare]
         exact = rows if rows.dtype == torch.float64 else rows.float()
         with torch.autocast(output.device.type, enabled=False):
-            digits = find_digits(ids, self.config.ids, self.config.decimals, True, self.config.negatives)
-            aggregates = aggregate(find_aggregation(self.aggregation), digits, exact)
-        slots = torch.where(digits.mask, digits.numbers, 0)
-        found = torch.zeros_like(slots).scatter_add(1, slots, digits.mask.long()) > 0
-        here = (ids == self.config.ids.agg) & found
-        return torch.where(here.unsqueeze(-1), aggregates.to(output.dtype), output)
+            if self.aggregation is not None:
+                digits = find_digits(ids, self.config.ids, self.config.decimals, True, self.config.negatives)
+                aggregates = aggregate(find_aggregation(self.aggregation), digits, exact)
+                here = find_slots(ids, digits, self.config.ids.agg)
+                output = torch.where(here.unsqueeze(-1), aggregates.to(output.dtype), output)
+            return self.mounted.put(ids, exact, output, written) if self.mounted and reads else output
 
 
 def hang(embedding: nn.Module, fold: Fold) -> None:
     """Register both hooks on an embedding, unless it has them: two names may be the same module."""
     if any(isinstance(hook, Fold) for hook in embedding._forward_hooks.values()):
         return
-    embedding.register_forward_pre_hook(Extend(fold.config.ids.digits), with_kwargs=True)
+    embedding.register_forward_pre_hook(Extend(fold), with_kwargs=True)
     embedding.register_forward_hook(fold, with_kwargs=True)
 
 
 class Keep:
     """A forward pre-hook of the embedding's parent: `resize_token_embeddings` and PEFT replace the embedding."""
 
-    def __init__(self, name: str, fold: Fold) -> None:
-        self.name = name
-        self.fold = fold
+    def __init__(self, name: str, fold: Fold, reads: bool = False) -> None:
+        self.name, self.fold = name, fold
+        self.reads = reads  # through this embedding, rather than writes: both may be one module
 
     def __call__(self, owner: nn.Module, _args: tuple[Any, ...]) -> None:
         """Register the hooks on the module that now embeds ids."""
+        if self.fold.mounted is not None:
+            self.fold.mounted.enter(owner, self.reads)
         hang(getattr(owner, self.name), self.fold)
 
 
@@ -175,11 +194,6 @@ class Guard:
             )
 
 
-def writes_on(model: Any) -> bool:
-    """Whether a model writes texts from left to right: its labels are neither classes nor what a mask hides."""
-    return model.get_output_embeddings() is not None and not type(model).__name__.endswith(("MaskedLM", "PreTraining"))
-
-
 def last_ids(model: Any) -> Tensor | None:
     """What a decoder-only model read last."""
     return next((hook.ids for hook in model._forward_pre_hooks.values() if isinstance(hook, Guard)), None)
@@ -204,5 +218,5 @@ class Seal:
         seal_adapters(model, model, self.config)
 
 
-HOOKS = Extend | Fold | Keep | Guard | Seal
+HOOKS = Extend | Fold | Keep | Guard | Seal | Watch
 """All hooks, for `isinstance`."""

@@ -36,6 +36,39 @@ def trainable_tokens(
     return {names[id(part)]: markers for part in (model.get_input_embeddings(), model.get_output_embeddings())}
 
 
+def wrap_for_adapters(model: Any, owner: nn.Module, name: str) -> None:
+    """Have the adapters that a PEFT model has already train and save a module that was added to it since."""
+    found = _adapters(model)
+    configs = {adapter: each for adapter, each in found.items() if not each.is_prompt_learning}
+    module = getattr(owner, name)
+    if not configs:
+        module.requires_grad_(not found)  # prompts are saved without anything of the model
+        return
+    from peft.utils import ModulesToSaveWrapper
+
+    first, *others = configs
+    wrapper = ModulesToSaveWrapper(module, first)
+    for adapter in others:
+        wrapper.update(adapter)
+    for config in configs.values():
+        config.modules_to_save = [*dict.fromkeys([*(config.modules_to_save or []), name])]
+    wrapper.set_adapter(first, inference_mode=configs[first].inference_mode)
+    setattr(owner, name, wrapper)
+
+
+def unwrap_for_adapters(model: Any, name: str) -> None:
+    """Undo what `wrap_for_adapters` wrote into the adapters' configs."""
+    for config in _adapters(model).values():
+        kept = [each for each in getattr(config, "modules_to_save", None) or [] if each != name]
+        if hasattr(config, "modules_to_save"):
+            config.modules_to_save = kept or None
+
+
+def _adapters(model: Any) -> dict[str, Any]:
+    """The configs of the adapters around or inside a model."""
+    return getattr(model, "peft_config", None) or {}
+
+
 def carries_rows(adapter: Any, model: "PreTrainedModel", ids: set[int]) -> bool:
     """Whether the weights of an adapter, given by its config, hold the rows of these ids in every matrix of a model."""
     if not ids:

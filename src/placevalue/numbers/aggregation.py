@@ -12,7 +12,8 @@ from torch import Tensor
 
 from placevalue.common.errors import ConfigError
 from placevalue.common.validation import one_of
-from placevalue.numbers.spans import Digits, constant
+from placevalue.numbers.constants import constant, exporting
+from placevalue.numbers.spans import Digits
 
 Aggregation = Callable[[Digits, Tensor], Tensor]
 
@@ -166,6 +167,11 @@ def per_number(function: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Aggregat
 
 
 def _aggregate_one_by_one(function: Callable[..., Tensor], digits: Digits, embeddings: Tensor) -> Tensor:
+    if exporting():
+        raise ConfigError(
+            "an aggregation made by per_number computes one number after another, so an export would repeat the "
+            "numbers of its example: write it as a function of (digits, embeddings), like those in pv.AGGREGATIONS"
+        )
     rows: list[Tensor] = []
     for row in range(digits.values.shape[0]):
         vectors = [embeddings.new_zeros(embeddings.shape[1])] * digits.slots

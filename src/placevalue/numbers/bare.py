@@ -11,7 +11,7 @@ from torch import Tensor
 
 from placevalue.common.errors import TokenizerError
 from placevalue.numbers.config import NumberIds
-from placevalue.numbers.constants import constant
+from placevalue.numbers.constants import constant, running_max
 from placevalue.numbers.spelling import (
     DIGIT,
     EXPONENT,
@@ -127,7 +127,7 @@ class _Reader:
 
     def last(self, flags: Tensor) -> Tensor:
         """The position of the last token up to each that has a flag; 0 if there is none."""
-        return (flags * self.positions).cummax(1).values
+        return running_max(flags * self.positions)
 
     def read(self) -> Bare:
         """The numbers of the batch."""

@@ -20,8 +20,8 @@ FORMER: dict[str, Any] = {"pattern": "paper", "negatives": "ignore", "new_rows":
 """What a setting was where a saved file does not name it: from before it existed or had its present default."""
 
 
-HELD = ("aggregation", "decimals", "negatives")
-"""The settings of what [AGG] holds, which `attach` takes from the tokenizer and notes there."""
+HELD = ("aggregation", "decimals", "negatives", "vector")
+"""The settings of what is read of numbers, which `attach` takes from the tokenizer and notes there."""
 
 
 @dataclass(frozen=True)
@@ -106,15 +106,17 @@ class NumberConfig(Layout):
     """
 
     aggregation: str | None = None
-    """What [AGG] holds, by its name in `AGGREGATIONS`; None means `weighted`."""
+    """What [AGG] holds, or the vector `residual` adds, by its name in `AGGREGATIONS`; None means `weighted`."""
     decimals: Decimals = "places"
     """How digits after the point count: `places` gives them places below 0, `ignore` reads 12.5 as 125."""
     negatives: Negatives = "opposite"
     """What [AGG] holds for -5: `opposite` is the negative of the vector of 5, `ignore` the same vector."""
+    vector: str | None = field(default=None, kw_only=True)
+    """What else a model reads of a number, by its name in `VECTORS`."""
 
     def _find_faults(self) -> list[str]:
         faults = super()._find_faults()
-        if self.aggregation is not None and self.token != "agg":
+        if self.aggregation is not None and self.token != "agg" and self.vector is None:
             faults.append(
                 f"aggregation={self.aggregation!r} with token={self.token!r}, which has no [AGG] to hold it: make the "
                 "tokenizer with token='agg', or leave the aggregation out"
@@ -163,15 +165,17 @@ class AttachedConfig:
     probe: tuple[int, ...]
     """A fixed text as the tokenizer encoded it when it was made, to recognise another tokenizer."""
     aggregation: str | None
-    """What [AGG] holds, by its name in `AGGREGATIONS`; None if the layout has no [AGG]."""
+    """What [AGG] holds or the vector is made from, by its name in `AGGREGATIONS`; None if that is not an aggregate."""
     decimals: Decimals = "places"
     """See `NumberConfig`, also for the following."""
     negatives: Negatives = FORMER["negatives"]
+    vector: str | None = None
 
     @property
     def needs_us(self) -> bool:
         """Whether the model answers wrongly where placevalue is left out."""
-        return self.aggregation is not None or self.layout.rewrite is not None or self.layout.pauses > 0
+        held = self.aggregation is not None or self.vector is not None
+        return held or self.layout.rewrite is not None or self.layout.pauses > 0
 
     def to_dict(self) -> dict[str, Any]:
         """The entry of a model's `config.json`."""

@@ -1,4 +1,4 @@
-"""Small tensors that are made once for each device."""
+"""Small tensors that are made once for each device, and what exports need in place of faster operations."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ def constant(make: Callable[..., Tensor], what: Any, device: torch.device, dtype
 
     Copying it to an accelerator in every step would stall, and even a range is one more kernel to launch.
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or exporting():
         return make(what, device=device, dtype=dtype)
     key = make, what, device, dtype
     kept = _made.get(key)
@@ -25,3 +25,16 @@ def constant(make: Callable[..., Tensor], what: Any, device: torch.device, dtype
         if type(kept) is Tensor:
             _made[key] = kept
     return kept
+
+
+def exporting() -> bool:
+    """Whether this call is recorded, to run again with other ids and lengths: nothing may depend on those of now."""
+    return torch.compiler.is_exporting() or torch.jit.is_tracing()
+
+
+def running_max(values: Tensor) -> Tensor:
+    """The largest value up to each position: `(rows, length)`."""
+    if not exporting():
+        return values.cummax(1).values
+    at = torch.arange(values.shape[1], device=values.device)  # ONNX has no cummax
+    return ((at <= at.unsqueeze(1)) * values.unsqueeze(1)).amax(-1)

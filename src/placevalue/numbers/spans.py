@@ -9,6 +9,7 @@ from torch import Tensor
 from placevalue.numbers.bare import Bare, read_bare, read_bare_within
 from placevalue.numbers.config import NumberIds
 from placevalue.numbers.constants import constant as constant
+from placevalue.numbers.constants import running_max
 
 _FRACTION_DIGITS = 16  # how many following digits count for `fractions`; a power of two
 _EXPONENT_DIGITS = 4  # how many digits of an exponent count; `extended` writes at most three
@@ -60,7 +61,7 @@ class Digits:
         # Each number's digits next to each other and followed by zeros; other tokens in the first column, unread.
         index = torch.add(self.mask.cumsum(1), self.numbers, alpha=_FRACTION_DIGITS) * self.mask
         width = index.shape[1] + (self.slots + 1) * _FRACTION_DIGITS
-        after = self.values.new_zeros((len(index), width), dtype=dtype).scatter_(1, index, self.values.to(dtype))
+        after = self.values.new_zeros((index.shape[0], width), dtype=dtype).scatter_(1, index, self.values.to(dtype))
         # Fractions of twice as many digits are the sum of those of the first and the second half.
         after, size = after[:, 1:] / 10, 1
         while size < _FRACTION_DIGITS:
@@ -134,7 +135,7 @@ def read_tokens(ids: Tensor, number_ids: NumberIds) -> Tokens:
     part, inner, opens = (kinds[..., KINDS.index(name)] for name in ("part", "inner", "open"))
     # The last token before this one that is not a part: if that is an open marker, this token belongs to its number.
     stops = (part == 0) * constant(torch.arange, ids.shape[1], ids.device)
-    start = torch.nn.functional.pad(stops.cummax(1).values, (1, 0))[:, :-1]
+    start = torch.nn.functional.pad(running_max(stops), (1, 0))[:, :-1]
     return Tokens(found, kinds, start, opens.gather(1, start) * inner > 0)
 
 

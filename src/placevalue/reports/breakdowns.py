@@ -1,4 +1,4 @@
-"""Where methods differ: accuracy by length, place, operation and generated task, and the loss over training."""
+"""Where methods differ: accuracy by length, place, operation and generated task, and the curves of training."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,6 +30,7 @@ class Breakdown:
     categories: tuple[str, ...]
     counts: tuple[int, ...]  # the number of problems in each category
     scores: dict[str, tuple[Interval | None, ...]]  # by method; None if there is no value
+    problems: int = 0  # the number of problems in any category
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,12 @@ _WHOLE_TASK = {"exact": "accuracy_exact", "off by": "magnitude_error"}
 
 @dataclass(frozen=True)
 class Curves:
-    """A part of the loss by step, for each method: every seed, and their mean."""
+    """A part of the loss, or the accuracy on dev, by step, for each method: every seed, and their mean."""
 
     title: str
     seeds: dict[str, list[Curve]]
     means: dict[str, Curve]
+    share: bool = False  # whether the values are shares, shown in percent from 0
 
 
 def break_down(experiment: Experiment) -> list[Breakdown]:
@@ -96,16 +98,19 @@ def _breakdown(experiment: Experiment, title: str, axis: str, categories: dict[s
     units = problem_units(experiment.runs[0].rows)
     counts: dict[str, int] = {}
     scores: dict[str, list[Interval | None]] = {method: [] for method in experiment.methods}
+    covered = np.zeros(len(units), dtype=bool)
     for category, rows in categories.items():
         name = metric.format(category)
-        if not (count := int((~np.isnan(experiment.runs[0].values(name)[rows])).sum())):
+        known = rows[~np.isnan(experiment.runs[0].values(name)[rows])]
+        if not len(known):
             continue
-        counts[category] = count
+        counts[category], covered[known] = len(known), True
         for method, found in scores.items():
             values = np.stack([run.values(name) for run in experiment.of(method)], 1)
             interval = group_interval(values, [(rows, units[rows])])
             found.append(interval and interval[0])
-    return Breakdown(title, axis, tuple(counts), tuple(counts.values()), {m: tuple(s) for m, s in scores.items()})
+    by_method = {method: tuple(found) for method, found in scores.items()}
+    return Breakdown(title, axis, tuple(counts), tuple(counts.values()), by_method, int(covered.sum()))
 
 
 def task_grids(experiment: Experiment) -> list[TaskGrid]:
@@ -142,8 +147,11 @@ def _task_grid(experiment: Experiment, name: str, chosen: Units) -> TaskGrid:
     return TaskGrid(name, tuple(by_task), tuple(by_column), tuple(metrics), counts, by_method)
 
 
-def loss_curves(experiment: Experiment) -> list[Curves]:
-    """The parts of the loss by step: cross-entropy of every method, the auxiliary loss of those that have one.
+_DEV = "Accuracy on dev"
+
+
+def learning_curves(experiment: Experiment) -> list[Curves]:
+    """By step: accuracy on dev, the cross-entropy of every method, the auxiliary loss of those that have one.
 
     Methods write the same answer in more or fewer tokens, so only the cross-entropy of whole answers compares them:
     that of a token times the tokens of a mean training answer.
@@ -151,11 +159,12 @@ def loss_curves(experiment: Experiment) -> list[Curves]:
     # A method without an auxiliary loss logs only its loss, which is the cross-entropy.
     found = []
     for title, part, scale in (
+        (_DEV, lambda row: row.get("eval_accuracy"), lambda _: 1.0),
         ("Cross-entropy per answer", _cross_entropy, _answer_tokens),
         ("Cross-entropy per token", _cross_entropy, lambda _: 1.0),
         ("Auxiliary loss", lambda row: row.get("aux"), lambda _: 1.0),
     ):
-        curves = Curves(title, {}, {})
+        curves = Curves(title, {}, {}, share=title == _DEV)
         for method in experiment.methods:
             seeds = [_curve(run.train.losses, part, scale(run)) for run in experiment.of(method)]
             if seeds := [seed for seed in seeds if seed]:

@@ -13,11 +13,12 @@ from placevalue.reports.formatting import format_interval, format_value
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-POINTS_WIDTH, CURVES_WIDTH, HEIGHT = 400, 560, 260
+WIDTH, HEIGHT = 400, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 12, 46
 _CELL, _LINE, _LABEL = 42, 19, 66  # of a heat map: the size of its cells, and the width of the tasks' names
 _ORDER = list(METHODS)
 _CHOSEN = 11  # colours in page.css
+_DOTTED = 25  # a curve of at most so many points has a dot for each
 
 
 def method_class(method: str) -> str:
@@ -35,14 +36,14 @@ def further_colours() -> str:
 def point_chart(breakdown: Breakdown) -> "Markup":
     """Each method as a point with its interval, side by side in every category."""
     methods = list(breakdown.scores)
-    inner = POINTS_WIDTH - _LEFT - _RIGHT
+    inner = WIDTH - _LEFT - _RIGHT
     slot = inner / len(breakdown.categories)
     gap = min(12.0, slot * 0.8 / max(1, len(methods)))
     scores = [score for found in breakdown.scores.values() for score in found if score]
     # The axis reaches the ends of the intervals, but at most 0.25 above their points.
     highest = max((max(each.value, min(each.high or 0, each.value + 0.25)) for each in scores), default=1.0)
-    ceiling = next((each for each in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8) if highest <= each), 1.0)
-    parts = _grid([(tick, f"{100 * tick:.0f}%") for tick in _ticks(0, ceiling)], 0, ceiling, POINTS_WIDTH)
+    ceiling = _ceiling(highest)
+    parts = _grid([(tick, f"{100 * tick:.0f}%") for tick in _ticks(0, ceiling)], 0, ceiling, WIDTH)
     for index, (category, count) in enumerate(zip(breakdown.categories, breakdown.counts, strict=True)):
         middle = _LEFT + slot * (index + 0.5)
         parts.append(_text(middle, HEIGHT - _BOTTOM + 15, category, "tick", "middle"))
@@ -53,7 +54,7 @@ def point_chart(breakdown: Breakdown) -> "Markup":
                 x = middle + (number - (len(methods) - 1) / 2) * gap
                 parts.append(_point(x, score, ceiling, method, category))
     parts.append(_text(_LEFT + inner / 2, HEIGHT - 4, f"{breakdown.axis}, and problems", "axis", "middle"))
-    return _chart(breakdown.title, parts, POINTS_WIDTH)
+    return _chart(breakdown.title, parts, WIDTH)
 
 
 def _point(x: float, score: Interval, ceiling: float, method: str, category: str) -> "Markup":
@@ -68,27 +69,36 @@ def _point(x: float, score: Interval, ceiling: float, method: str, category: str
 
 
 def curve_chart(curves: Curves) -> "Markup":
-    """Each method's mean as a thick line and its seeds as thin ones; on a logarithmic scale if the range is wide."""
+    """Each method's mean as a thick line and its seeds as thin ones; losses of a wide range on a logarithmic scale."""
     every = [point for lines in curves.seeds.values() for line in lines for point in line]
     lowest, highest = min(value for _, value in every), max(value for _, value in every)
+    lowest, highest = (0.0, _ceiling(highest)) if curves.share else (lowest, highest)
     first, last = min(step for step, _ in every), max(step for step, _ in every)
     logarithmic = lowest > 0 and highest / lowest > 8
     scale = math.log10 if logarithmic else float
     low, high = scale(lowest), scale(highest)
     if high - low < 1e-9:
         low, high = low - 0.5, high + 0.5
-    inner = CURVES_WIDTH - _LEFT - _RIGHT
+    inner = WIDTH - _LEFT - _RIGHT
 
     def across(step: int) -> float:
-        return _LEFT + inner * (step - first) / max(1, last - first)
+        return _LEFT + inner * ((step - first) / (last - first) if last > first else 0.5)
 
     def path(line: Curve, kind: str, method: str) -> "Markup":
         points = " ".join(f"{_short(across(step))},{_short(_height(scale(value), low, high))}" for step, value in line)
         kind = f"{kind} {method_class(method)}"
-        return _svg('<polyline points="{}" class="{}" data-method="{}"/>', points, kind, method)
+        drawn = _svg('<polyline points="{}" class="{}" data-method="{}"/>', points, kind, method)
+        for step, value in line if "mean" in kind and len(line) <= _DOTTED else ():
+            about = f"{method}, step {step:,}: {f'{100 * value:.1f}%' if curves.share else f'{value:.4g}'}"
+            at = across(step), _height(scale(value), low, high)
+            dot = '<circle cx="{}" cy="{}" r="2.6" class="dot {}" data-method="{}"><title>{}</title></circle>'
+            drawn += _svg(dot, *at, method_class(method), method, about)
+        return drawn
 
-    ticks = _powers(low, high) if logarithmic else [(tick, f"{tick:g}") for tick in _ticks(low, high)]
-    parts = _grid(ticks, low, high, CURVES_WIDTH)
+    percent = "{:.3g}%".format if curves.share else "{:g}".format
+    factor = 100 if curves.share else 1
+    ticks = _powers(low, high) if logarithmic else [(tick, percent(factor * tick)) for tick in _ticks(low, high)]
+    parts = _grid(ticks, low, high, WIDTH)
     for method, lines in curves.seeds.items():
         parts += [path(line, "seed", method) for line in lines if len(lines) > 1]
     parts += [path(line, "mean", method) for method, line in curves.means.items()]
@@ -97,7 +107,7 @@ def curve_chart(curves: Curves) -> "Markup":
         parts.append(_text(across(step), HEIGHT - _BOTTOM + 15, f"{step:,}", "tick", anchor))
     axis = "step; the loss on a logarithmic scale" if logarithmic else "step"
     parts.append(_text(_LEFT + inner / 2, HEIGHT - 12, axis, "axis", "middle"))
-    return _chart(curves.title, parts, CURVES_WIDTH)
+    return _chart(curves.title, parts, WIDTH)
 
 
 def heat_map(grid: TaskGrid, method: str) -> "Markup":
@@ -136,6 +146,11 @@ def _ticks(low: float, high: float) -> list[float]:
     step = next(factor * unit for factor in (1, 2, 2.5, 5, 10) if rough <= factor * unit * 1.0001)
     start = math.ceil(low / step - 1e-9)
     return [round(each * step, 10) for each in range(start, math.floor(high / step + 1e-9) + 1)]
+
+
+def _ceiling(share: float) -> float:
+    """The top of an axis in percent that has room for a share."""
+    return next((each for each in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8) if share <= each), 1.0)
 
 
 def _height(value: float, low: float, high: float) -> float:

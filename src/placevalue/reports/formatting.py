@@ -37,9 +37,9 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def counted(count: int, name: str) -> str:
-    """A count with its noun: `1 seed`, `2 seeds`."""
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
+def counted(count: int, name: str, several: str = "") -> str:
+    """A count with its noun: `1 seed`, `2 seeds`; `several` is a plural without s."""
+    return f"{count:,} {name if count == 1 else several or f'{name}s'}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -11,18 +11,30 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import placevalue
 from placevalue.common.ownership import replace_own
 from placevalue.evaluation.scoring import group_rows
 from placevalue.evaluation.trivial import ABOUT
 from placevalue.experiments.methods import METHODS
-from placevalue.reports.breakdowns import break_down, loss_curves, task_grids
+from placevalue.reports.breakdowns import Breakdown, break_down, learning_curves, task_grids
 from placevalue.reports.charts import curve_chart, further_colours, heat_map, method_class, point_chart
 from placevalue.reports.costs import cost_remark
 from placevalue.reports.formatting import counted
 from placevalue.reports.results import Experiment, load_experiments
+from placevalue.reports.runs import FACTS, fact_text, run_table, runs_to_csv
 from placevalue.reports.summary import Summary, headline, summarise
-from placevalue.reports.tables import GRID_LEGEND, LEGEND, SHOWN, column_title, make_table, told_between
+from placevalue.reports.tables import (
+    COLOURS,
+    GRID_LEGEND,
+    LEGEND,
+    SHOWN,
+    column_title,
+    make_table,
+    to_csv,
+    told_between,
+)
 
 REPORT = "report.html"
 DIVIDERS = {
@@ -79,7 +91,9 @@ def make_page(experiments: Sequence[Experiment], baseline: str | None = None, me
         style=loader.get_source(templates, "page.css")[0] + further_colours(),
         script=loader.get_source(templates, "page.js")[0],
         version=placevalue.__version__,
-        legend=LEGEND,
+        legend=f"{LEGEND} {COLOURS}: green is better, red is worse, darker above 1 point.",
+        run_facts=FACTS,
+        fact_text=fact_text,
         about={name: method.about for name, method in METHODS.items()} | ABOUT,
         dividers=DIVIDERS,
         colour=method_class,
@@ -103,19 +117,26 @@ def _section(experiment: Experiment, summaries: Sequence[Summary]) -> dict[str, 
         "experiment": experiment,
         "facts": _facts(experiment),
         "tables": tables,
-        "points": [(each.title, point_chart(each)) for each in break_down(experiment)],
+        "runs": run_table(experiment),
+        "points": [(each.title, _part(each, experiment), point_chart(each)) for each in break_down(experiment)],
         "grids": [
             (grid.title, [(method, told_between(grid, method), heat_map(grid, method)) for method in grid.scores])
             for grid in task_grids(experiment)
         ],
         "grid_legend": GRID_LEGEND,
-        "curves": [(each.title, curve_chart(each)) for each in loss_curves(experiment)],
+        "curves": [(each.title, "", curve_chart(each)) for each in learning_curves(experiment)],
         "column": tables[0].headers[column],
         "baseline": baseline,
         "level": entries[baseline],
         "best": list(best),
         "change": next(iter(best.values()), None),
     }
+
+
+def _part(breakdown: Breakdown, experiment: Experiment) -> str:
+    """How many problems a chart is of, if not all."""
+    total = len(experiment.runs[0].rows)
+    return "" if breakdown.problems == total else f"{breakdown.problems:,} of {total:,} problems"
 
 
 def _facts(experiment: Experiment) -> dict[str, str]:
@@ -130,6 +151,7 @@ def _facts(experiment: Experiment) -> dict[str, str]:
     return {
         "model": experiment.model,
         "trained on": _several(run.train.config.get("data", {}).get("train") for run in runs),
+        "dev": _several(run.train.config.get("data", {}).get("dev") for run in runs),
         "tested on": tested,
         "runs": f"{len(runs)}: {methods}, {counted(len(experiment.seeds), 'seed')}",
         "steps": _several(f"{run.train.steps:,}" for run in runs),
@@ -150,6 +172,8 @@ def _predictions(experiment: Experiment, summaries: Sequence[Summary]) -> dict[s
     rows = experiment.runs[0].rows
     seeds = max(1, MOST_PREDICTIONS // max(1, len(rows) * len(experiment.methods)))
     runs = [run for run in experiment.runs if run.seed in experiment.seeds[:seeds]]
+    seen = np.zeros(len(rows), dtype=int)
+    seen[list(experiment.copies.repeated)], seen[list(experiment.copies.reworded)] = 1, 2
     sets, operations = (list(group_rows(keys)) for keys in ([row.set for row in rows], [row.operation for row in rows]))
     return {
         "name": experiment.name,
@@ -160,6 +184,7 @@ def _predictions(experiment: Experiment, summaries: Sequence[Summary]) -> dict[s
         "ids": [row.id for row in rows],
         "set": [sets.index(row.set) for row in rows],
         "operation": [-1 if row.operation is None else operations.index(row.operation) for row in rows],
+        "seen": seen.tolist() if experiment.training else None,
         "questions": [row.question for row in rows] if any(row.question for row in rows) else None,
         "answers": [row.answer for row in rows],
         "runs": [
@@ -172,4 +197,9 @@ def _predictions(experiment: Experiment, summaries: Sequence[Summary]) -> dict[s
             }
             for run in runs
         ],
+        "files": {
+            "tables.csv": to_csv(summaries),
+            "runs.csv": runs_to_csv(table := run_table(experiment)),
+            "recipe.yaml": table.recipe,
+        },
     }

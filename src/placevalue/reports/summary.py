@@ -79,6 +79,7 @@ class Row:
     cells: tuple[Cell | None, ...]  # one for each column; None if there is no value
     unreachable: int  # answers longer than the token limit; they count as wrong
     unreadable: tuple[int, int] = (0, 0)  # predictions of all seeds that could not be read back, and of how many
+    covered: tuple[int, ...] = ()  # for each column, how many of its problems have a value
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,9 @@ def summarise(experiment: Experiment, baseline: str | None = None, metric: str =
         unreachable = max(sum(answer.reachable is False for answer in run.answers) for run in runs)
         readable = [answer.readable for run in runs for answer in run.answers]
         unread = readable.count(False), len(readable)
-        rows.append(Row(method, tuple(run.seed for run in runs), seconds, tuple(cells), unreachable, unread))
+        valued = np.asarray(~np.isnan(np.stack([run.values(metric) for run in runs])).all(0))
+        covered = tuple(sum(int(valued[chosen].sum()) for chosen in groups) for groups in columns.values())
+        rows.append(Row(method, tuple(run.seed for run in runs), seconds, tuple(cells), unreachable, unread, covered))
     return Summary(
         *(experiment.name, experiment.model, metric, baseline, tuple(columns), tuple(rows), experiment.missing),
         copies=experiment.copies,

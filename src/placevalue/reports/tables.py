@@ -19,7 +19,7 @@ from placevalue.reports.conclusions import conclusion, copy_remark
 from placevalue.reports.formatting import counted, duration, format_interval, format_number, format_value
 from placevalue.reports.paper_results import ABSOLUTE, SETS, published_rows
 from placevalue.reports.paper_results import METHODS as PAPER_METHODS
-from placevalue.reports.summary import Cell, Change, Column, Summary
+from placevalue.reports.summary import Cell, Change, Column, Row, Summary
 
 SHOWN = ("accuracy_paper", "cer_written")
 """The metrics of a report by default: those of the paper."""
@@ -31,6 +31,8 @@ LEGEND = (
     "are not exploratory; ° not significantly better than the best trivial row. The paper's rows are changes from its "
     "Digits."
 )
+COLOURS = "Only changes with † or ‡ have a colour"
+"""Added to the legend where there are colours."""
 GRID_LEGEND = (
     "Percent right, by the digits of the longest operand. exact: the whole answer is right and nothing else. off by: "
     "the mean size of log10(answer / right answer), where both are positive numbers; 1 is ten times too large or small."
@@ -41,7 +43,7 @@ _TITLES = {
     "accuracy_paper_reachable": "Accuracy on answers within the token limit",
     "cer_written": "Character error rate",
 }
-_LARGE = 1.0  # points above which a change is shown darker, as in the paper
+_LARGE = 0.01  # above this, a change is shown darker, as in the paper
 Tone = Literal["plain", "gain", "loss"]
 
 
@@ -56,6 +58,7 @@ class Entry:
     tone: Tone = "plain"
     large: bool = False  # whether the change is above 1 point
     best: bool = False
+    part: str = ""  # how many of the column's problems have a value, if not all
 
 
 @dataclass(frozen=True)
@@ -84,11 +87,19 @@ class PaperTable:
     lines: tuple[Line, ...]
     words: str  # what you may conclude from it
     copies: str  # how many test questions copy training questions; part of the words too
+    asked: int = 0  # the number of problems
 
     @property
     def headers(self) -> tuple[str, ...]:
         """The columns' headers."""
         return tuple(column.name for column in self.columns)
+
+    def size(self, column: Column) -> str:
+        """How many problems a column has, and of how many if it leaves some out: `38 of 500 problems`."""
+        if column.kind == "mean":
+            return counted(column.n, "set")
+        whole = column.kind == "set" or column.n == self.asked
+        return counted(column.n, "problem") if whole else f"{column.n:,} of {self.asked:,} problems"
 
 
 def make_table(summary: Summary) -> PaperTable:
@@ -107,8 +118,8 @@ def make_table(summary: Summary) -> PaperTable:
             group = "exploratory"
         unbeaten = summary.trivial.unbeaten[row.method]
         entries = tuple(
-            None if cell is None else _with_trivial(_entry(cell, group, metric), name)
-            for cell, name in zip(row.cells, unbeaten, strict=True)
+            None if cell is None else replace(_with_trivial(_entry(cell, group, metric), name), part=part)
+            for cell, name, part in zip(row.cells, unbeaten, _parts(row, summary.columns), strict=True)
         )
         line = Line(row.method, group, entries, len(row.seeds), duration(row.seconds))
         (exploratory if group == "exploratory" else lines).append(line)
@@ -119,16 +130,36 @@ def make_table(summary: Summary) -> PaperTable:
     for name, scores in summary.trivial.scores.items():
         lines.append(Line(name, "trivial", tuple(None if score is None else _score(score, metric) for score in scores)))
     for method, figures in published_rows(summary.model, metric, summary.columns).items():
-        lines.append(Line(PAPER_METHODS[method], "paper", tuple(_published(method, each, metric) for each in figures)))
+        lines.append(Line(PAPER_METHODS[method], "paper", tuple(_published(method, each) for each in figures)))
     better = "lower" if METRICS[metric].direction == "lower" else "higher"
     return PaperTable(
         title=f"{_TITLES.get(metric, metric.replace('_', ' '))}, {better} is better",
         subtitle=f"{summary.name}: {summary.model}",
         columns=tuple(replace(column, name=column_title(column.name)) for column in summary.columns),
         lines=tuple(lines),
-        words=conclusion(summary),
+        words=" ".join(filter(None, (conclusion(summary), operations_remark(summary)))),
         copies=copy_remark(summary),
+        asked=_asked(summary),
     )
+
+
+def _asked(summary: Summary) -> int:
+    return sum(column.n for column in summary.columns if column.kind == "set")
+
+
+def operations_remark(summary: Summary) -> str:
+    """How many problems the columns of operations leave out; empty if there are none."""
+    known, asked = sum(column.n for column in summary.columns if column.kind == "operation"), _asked(summary)
+    if known in (0, asked):
+        return ""
+    return f"The columns of operations have {known:,} of the {asked:,} problems: those of one known operation."
+
+
+def _parts(row: Row, columns: Sequence[Column]) -> list[str]:
+    """For each column, how many of its problems have a value, if not all."""
+    sizes = [0 if column.kind == "mean" else column.n for column in columns]
+    covered = row.covered or sizes
+    return [f"{n:,} of {size:,}" if 0 < n < size else "" for n, size in zip(covered, sizes, strict=True)]
 
 
 def without_operations(table: PaperTable) -> PaperTable:
@@ -155,12 +186,20 @@ def _entry(cell: Cell, group: str, metric: str) -> Entry:
 
 def _change(change: Change, metric: str) -> Entry:
     """A difference, marked if it is significant over several seeds and was fixed beforehand."""
-    text, tone, large = _signed(100 * change.value, metric)
+    text, tone = _signed(100 * change.value), _tone(change, metric)
     span = format_interval(change.low, change.high, metric, signed=True)
     p = f"p = {change.p:.2g}" + (" without correction, exploratory" if change.exploratory else "")
     about = f"{f'{text} {span}'.strip()} over {counted(change.seeds, 'seed')}, {p}"
     mark = "" if not change.is_shown else "‡" if change.p < 0.01 else "†"
-    return Entry(text, about, span, mark, tone, large)
+    return Entry(text, about, span, mark, tone, tone != "plain" and abs(change.value) > _LARGE)
+
+
+def _tone(change: Change, metric: str) -> Tone:
+    """Whether a difference is an improvement; plain unless it is marked."""
+    if not change.is_shown:
+        return "plain"
+    gains = change.value < 0 if METRICS[metric].direction == "lower" else change.value > 0
+    return "gain" if gains else "loss"
 
 
 def _score(score: Interval, metric: str) -> Entry:
@@ -175,22 +214,18 @@ def _with_trivial(entry: Entry, unbeaten: str) -> Entry:
     return replace(entry, about=f"{entry.about}; not significantly better than {unbeaten}", mark=f"{entry.mark}°")
 
 
-def _published(method: str, value: float | None, metric: str) -> Entry | None:
+def _published(method: str, value: float | None) -> Entry | None:
     if value is None:
         return None
     if method == ABSOLUTE:
         return Entry(format_number(value), f"{value:g}% in the paper")
-    text, tone, large = _signed(value, metric)
-    return Entry(text, f"{value:+g} points in the paper".replace("-", "−"), tone=tone, large=large)
+    return Entry(_signed(value), f"{value:+g} points in the paper".replace("-", "−"))
 
 
-def _signed(points: float, metric: str) -> tuple[str, Tone, bool]:
-    """A change as text, whether it is an improvement, and whether it is above 1 point."""
+def _signed(points: float) -> str:
+    """A change as text."""
     text = format_number(points, signed=True)
-    if text in ("+0.0", "−0.0"):
-        return "0.0", "plain", False
-    gains = points < 0 if METRICS[metric].direction == "lower" else points > 0
-    return text, "gain" if gains else "loss", abs(points) > _LARGE
+    return "0.0" if text in ("+0.0", "−0.0") else text
 
 
 def to_markdown(tables: Sequence[PaperTable]) -> str:
@@ -200,7 +235,7 @@ def to_markdown(tables: Sequence[PaperTable]) -> str:
         if entry is None:
             return ""
         text = f"**{entry.text}**" if entry.best else entry.text
-        return f"{text}{entry.mark} {entry.span}".strip()
+        return " ".join(filter(None, (f"{text}{entry.mark}", entry.span, entry.part and f"({entry.part})")))
 
     parts = []
     for table in tables:
@@ -247,7 +282,7 @@ _COLOURS = {("gain", False): "D9F0D3", ("gain", True): "7FBF7B", ("loss", False)
 
 
 def to_latex(tables: Sequence[PaperTable]) -> str:
-    """The tables as LaTeX, coloured as in the paper."""
+    """The tables as LaTeX, in the paper's colours where a change is significant."""
     lines = [_PREAMBLE]
     for table in tables:
         lines += ["", r"\begin{table*}", r"\centering", rf"\begin{{tabular}}{{l{'r' * (len(table.columns) + 1)}}}"]
@@ -259,7 +294,8 @@ def to_latex(tables: Sequence[PaperTable]) -> str:
                 absolute = group in ("baseline", "trivial") or line.label == PAPER_METHODS[ABSOLUTE]
                 cells = [line.name.translate(_TEX), *(_latex_cell(entry, absolute) for entry in line.entries)]
                 lines.append(" & ".join([*cells, line.time]) + r" \\")
-        caption = f"{table.subtitle}. {table.title}. {table.copies} {LEGEND}".replace("  ", " ").translate(_TEX)
+        about = (f"{table.subtitle}. {table.title}.", table.copies, LEGEND, f"{COLOURS}.")
+        caption = " ".join(filter(None, about)).translate(_TEX)
         lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table*}"]
     return "\n".join(lines) + "\n"
 
@@ -270,14 +306,15 @@ def _latex_cell(entry: Entry | None, absolute: bool) -> str:
     colour = _COLOURS.get((entry.tone, entry.large), "D9D9D9" if absolute else None)
     text, mark, span = (each.translate(_TEX) for each in (entry.text, entry.mark, entry.span))
     text = rf"\textbf{{{text}}}" if entry.best else text
-    span = rf" {{\scriptsize {span}}}" if span else ""
+    small = " ".join(filter(None, (span, entry.part)))
+    span = rf" {{\scriptsize {small}}}" if small else ""
     return (rf"\cellcolor[HTML]{{{colour}}}" if colour else "") + text + mark + span
 
 
 CSV_FIELDS = ("experiment", "model", "metric", "baseline", "method", "seeds", "kind", "column", "n", "copies",
               "score", "score_low", "score_high", "change", "change_low", "change_high", "p", "change_seeds", "best",
-              "train_seconds", "unbeaten", "exploratory", "smallest_visible")  # fmt: skip
-_FORMER_FIELDS = CSV_FIELDS[:-2]
+              "train_seconds", "unbeaten", "exploratory", "smallest_visible", "covered")  # fmt: skip
+_FORMER_FIELDS = CSV_FIELDS[:-3]
 
 
 def to_csv(summaries: Sequence[Summary]) -> str:
@@ -289,21 +326,22 @@ def to_csv(summaries: Sequence[Summary]) -> str:
         about = (summary.name, summary.model, summary.metric, summary.baseline)
         columns = [(column.kind, column.name, column.n, column.copies) for column in summary.columns]
         for row in summary.rows:
-            for column, cell, unbeaten in zip(columns, row.cells, summary.trivial.unbeaten[row.method], strict=True):
+            unbeaten = summary.trivial.unbeaten[row.method]
+            for column, cell, name, covered in zip(columns, row.cells, unbeaten, row.covered, strict=True):
                 score = astuple(cell.score)[:3] if cell else [""] * 3
                 *change, exploratory, visible = _figures(cell.change if cell else None)
                 best = int(cell.best) if cell else ""
-                shown = [*score, *change, best, row.seconds, unbeaten, exploratory, visible]
+                shown = [*score, *change, best, row.seconds, name, exploratory, visible, covered]
                 writer.writerow([*about, row.method, len(row.seeds), *column, *shown])
         for contrast in summary.contrasts:
             for column, difference in zip(columns, contrast.changes, strict=True):
                 *change, exploratory, visible = _figures(difference)
-                shown = ["", "", "", *change, "", "", "", exploratory, visible]
+                shown = ["", "", "", *change, "", "", "", exploratory, visible, ""]
                 writer.writerow([*about, f"contrast: {contrast.name}", "", *column, *shown])
         for name, scores in summary.trivial.scores.items():
             for column, found in zip(columns, scores, strict=True):
                 score = astuple(found)[:3] if found else [""] * 3
-                writer.writerow([*about, f"trivial: {name}", "", *column, *score, *[""] * 10])
+                writer.writerow([*about, f"trivial: {name}", "", *column, *score, *[""] * 11])
     return file.getvalue()
 
 

@@ -11,7 +11,7 @@ from placevalue.evaluation.metrics import METRICS
 from placevalue.evaluation.statistics import Interval, PairedTest
 from placevalue.reports.breakdowns import CEILING, FLOOR, TaskGrid
 from placevalue.reports.formatting import counted, format_interval, format_value
-from placevalue.reports.tables import GRID_LEGEND, LEGEND, Entry, Line, PaperTable, told_between
+from placevalue.reports.tables import COLOURS, GRID_LEGEND, LEGEND, Entry, Line, PaperTable, told_between
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -209,7 +209,7 @@ def _thousandths(f1: Mapping[str, float]) -> list[str]:
 
 
 def terminal_table(table: PaperTable) -> FittedTable:
-    """The paper's table: gains green, losses red, bold above 1 point; the best of a column underlined.
+    """The paper's table: significant gains green, losses red, bold above 1 point; the best of a column underlined.
 
     Intervals are shown where they fit: in the mean over sets, and in the sets if there are few.
     """
@@ -217,7 +217,7 @@ def terminal_table(table: PaperTable) -> FittedTable:
     wide = [kind == "mean" or (kind == "set" and kinds.count("set") <= _FEW_SETS) for kind in kinds]
     counts = [
         f"\n{'sets' if column.kind == 'mean' else 'n'}={column.n:,}"
-        + f"\n{column.copies:,} copies" * bool(column.copies)
+        + f"\n{counted(column.copies, 'copy', 'copies')}" * bool(column.copies)
         for column in table.columns
     ]
     columns: list[Cell] = [[name, (count, "dim")] for name, count in zip(table.headers, counts, strict=True)]
@@ -227,7 +227,7 @@ def terminal_table(table: PaperTable) -> FittedTable:
         return [[line.name, (seeds, "dim")], *map(_entry, line.entries, wide), line.time]
 
     sections = [list(map(row, lines)) for _, lines in groupby(table.lines, key=lambda line: line.group)]
-    caption = f"{LEGEND} Green is better, bold above 1 point, underlined the best."
+    caption = f"{LEGEND} {COLOURS}: green is better, bold above 1 point. Underlined: the best."
     title = f"{table.subtitle}. {table.title}"
     return FittedTable(title, ["", *columns, "trained"], sections, caption=caption, words=table.words)
 
@@ -237,4 +237,5 @@ def _entry(entry: Entry | None, wide: bool) -> Cell:
         return ""
     style = {"plain": "default", "gain": "green", "loss": "red"}[entry.tone]
     style = ("bold " if entry.large else "") + style + (" underline" if entry.best else "")
-    return [(entry.text, style), entry.mark, (f"\n{entry.span}" if wide and entry.span else "", "dim")]
+    small = "".join(f"\n{each}" for each in (entry.span if wide else "", entry.part) if each)
+    return [(entry.text, style), entry.mark, (small, "dim")]

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from placevalue.common.errors import ConfigError
-from placevalue.tokenizer.encoding import IGNORED, Example, is_two_part, unwritten_ids
+from placevalue.tokenizer.encoding import IGNORED, Example, is_two_part, mark_written, marks_written, unwritten_ids
 from placevalue.tokenizer.tokenizer import MARKER_NAMES, check_added_tokens, marker_ids, number_layout
 
 _SORTED = 50  # number of batches pooled before sorting by length
@@ -111,7 +111,10 @@ def clean_targets(tokenizer: Any, example: dict[str, Any]) -> dict[str, Any]:
         kept = _without_read(ids, labels, unwritten, 1 if layout.position == "before" else -1)
     aligned = {key for key, value in example.items() if isinstance(value, list) and len(value) == len(ids)}
     cleaned = {key: [example[key][index] for index in kept] for key in aligned}
-    return {**example, **cleaned, "labels": [labels[index] for index in kept]}
+    labels = [labels[index] for index in kept]
+    if marks_written(tokenizer):
+        cleaned["attention_mask"] = mark_written(cleaned["attention_mask"], labels)
+    return {**example, **cleaned, "labels": labels}
 
 
 def _ids_and_labels(example: dict[str, Any], two_part: bool) -> tuple[list[int], list[int]]:

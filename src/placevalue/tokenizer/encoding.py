@@ -15,6 +15,7 @@ from placevalue.common.hub import is_encoder_decoder
 from placevalue.numbers.config import NumberIds
 from placevalue.numbers.rewrites import find_rewrite
 from placevalue.numbers.spans import read_tokens
+from placevalue.numbers.vectors import find_vector
 from placevalue.tokenizer.prompt import SEPARATED, Prompt, chat_parts
 from placevalue.tokenizer.rewriting import Part, rewrite_of, rewritten
 from placevalue.tokenizer.tokenizer import (
@@ -30,6 +31,11 @@ logger = logging.getLogger(__name__)
 Ids = list[int]
 Example = dict[str, Ids]
 IGNORED = -100  # the label that Hugging Face losses ignore
+WRITTEN = 2
+"""In an attention mask: a token that a decoder-only model writes, for vectors at the digits of what it reads.
+
+Its hooks make it 1 before the model sees it. Labels do not always reach a model, and its mask does.
+"""
 
 
 def encode_pairs(
@@ -88,12 +94,12 @@ def encode_and_count(
     prompts, cut = encode_and_cut(tokenizer, questions, encoder_decoder, max_question, separator, plain, prompt)
     whole = encode_answers(tokenizer, answers, encoder_decoder, plain)
     targets, cut_targets = _fit("answers", whole, max_answer, ([], []))
-    examples = []
+    examples, marked = [], not plain and marks_written(tokenizer)
     for ids, target in zip(prompts, targets, strict=True):
         if encoder_decoder:
             examples.append(_example(ids, target))
         else:
-            examples.append(_example(ids + target, [IGNORED] * len(ids) + target))
+            examples.append(_example(ids + target, [IGNORED] * len(ids) + target, marked))
     return examples, sum(cut), sum(cut_targets)
 
 
@@ -167,6 +173,11 @@ def encode_texts(
         raise TokenizerError(
             "token='agg' with position='before' reveals a number's digits before the model must predict them: for a "
             "loss on the whole text, make the tokenizer with position='after', or use encode_pairs"
+        )
+    if marks_written(tokenizer):
+        raise TokenizerError(
+            "a loss on the whole text, with a vector at digits, would reveal a number's later digits before the model "
+            "must predict them: use encode_pairs"
         )
     name = rewrite_of(tokenizer)
     if layout.pauses or (name and find_rewrite(name).where == "answer"):
@@ -264,5 +275,18 @@ def is_two_part(tokenizer: PreTrainedTokenizerBase, given: bool | None) -> bool:
     return known
 
 
-def _example(ids: Ids, labels: Ids) -> Example:
-    return {"input_ids": ids, "attention_mask": [1] * len(ids), "labels": labels}
+def marks_written(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether attention masks for a decoder-only model must say what it writes."""
+    settings = tokenizer.init_kwargs[SETTINGS]
+    name = settings.get("vector", settings.get("attach", {}).get("vector"))
+    return name is not None and find_vector(name).at == "digits"
+
+
+def mark_written(mask: Ids, labels: Ids) -> Ids:
+    """An attention mask that says what a decoder-only model writes."""
+    return [each if label == IGNORED else WRITTEN for each, label in zip(mask, labels, strict=True)]
+
+
+def _example(ids: Ids, labels: Ids, marked: bool = False) -> Example:
+    mask = [1] * len(ids)
+    return {"input_ids": ids, "attention_mask": mark_written(mask, labels) if marked else mask, "labels": labels}

@@ -23,6 +23,7 @@ from placevalue.numbers.numerals import find_numerals, pattern_symbols
 from placevalue.numbers.rewrites import read_text, rewrite_text
 from placevalue.numbers.spans import find_digits
 from placevalue.numbers.spelling import Spelling
+from placevalue.numbers.vectors import find_vector
 from placevalue.tokenizer.added_tokens import refuse_swallowing
 from placevalue.tokenizer.surgery import NO_SIGNS, Signs, choose_signs, write_numbers
 from placevalue.tokenizer.vocabulary import PROBES, read_spelling, splits_digits
@@ -154,6 +155,8 @@ def _configured(config: NumberConfig | Token | None, **settings: Any) -> NumberC
         raise ConfigError(f"both a NumberConfig and {names} were given, expected one: set {names} in the NumberConfig")
     if config.aggregation is not None:
         find_aggregation(config.aggregation)
+    if config.vector is not None:
+        find_vector(config.vector)
     return config
 
 

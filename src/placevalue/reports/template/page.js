@@ -2,9 +2,12 @@
 (() => {
   const PAGE = 20;
   const OUTCOMES = [["", "all"], ["right", "right"], ["wrong", "wrong"], ["fixed", "fixed"], ["broken", "broken"]];
+  const COPY = ["", "copies a training question", "rewords a training question"];
+  const SEEN = { unseen: [0], seen: [1, 2], repeated: [1], reworded: [2] };
+  const SEEN_OPTIONS = [["", "all"], ["unseen", "unseen"], ["seen", "seen"], ["repeated", "seen word for word"], ["reworded", "seen reworded"]];
   const experiments = JSON.parse(document.getElementById("data").textContent);
   const form = document.getElementById("filters");
-  const fields = ["experiment", "method", "seed", "set", "operation", "outcome", "text"];
+  const fields = ["experiment", "method", "seed", "set", "operation", "seen", "outcome", "text"];
   let page = 0;
 
   // The only way to create elements: text is always set as text, never as HTML.
@@ -30,6 +33,8 @@
     fill("seed", [["", "all"], ...unique(shown.runs.map((run) => String(run.seed))).map((seed) => [seed, seed])]);
     fill("set", [["", "all"], ...shown.sets]);
     fill("operation", [["", "all"], ...shown.operations.map((name) => [name, name])]);
+    fill("seen", shown.seen ? SEEN_OPTIONS : [["", "unknown"]]);
+    form.elements.seen.disabled = !shown.seen;
   }
 
   // "fixed" or "broken" if the baseline with the same seed had the opposite outcome on a problem.
@@ -47,20 +52,21 @@
 
   function find() {
     const shown = current(), wanted = Object.fromEntries(fields.map((name) => [name, form.elements[name].value]));
-    const seen = shown.runs.filter((run) => !wanted.seed || String(run.seed) === wanted.seed);
-    const judged = seen.filter((run) => !wanted.method || run.method === wanted.method);
+    const runs = shown.runs.filter((run) => !wanted.seed || String(run.seed) === wanted.seed);
+    const judged = runs.filter((run) => !wanted.method || run.method === wanted.method);
     const set = shown.sets.findIndex(([name]) => name === wanted.set), operation = shown.operations.indexOf(wanted.operation);
     const text = wanted.text.trim().toLowerCase();
     const counts = { fixed: 0, broken: 0 }, found = [];
     for (let index = 0; index < shown.ids.length; index++) {
       if (set >= 0 && shown.set[index] !== set) continue;
       if (operation >= 0 && shown.operation[index] !== operation) continue;
+      if (wanted.seen && shown.seen && !SEEN[wanted.seen].includes(shown.seen[index])) continue;
       if (text && ![shown.ids[index], shown.questions ? shown.questions[index] : "", shown.answers[index], ...judged.map((run) => run.texts[index])]
         .some((each) => each && each.toLowerCase().includes(text))) continue;
       if (wanted.method) for (const run of judged) { const way = turn(shown, run, index); if (way) counts[way]++; }
       if (judged.some((run) => fits(shown, run, index, wanted.outcome))) found.push(index);
     }
-    return { shown, wanted, seen, found, counts };
+    return { shown, wanted, runs, judged, found, counts };
   }
 
   function answer(shown, runs, index) {
@@ -83,7 +89,7 @@
     return made;
   }
 
-  function problem(shown, seen, index, chosen) {
+  function problem(shown, runs, index, chosen) {
     const item = make("li"), about = make("p", "about"), answers = make("div", "answers"), gold = make("span");
     const question = shown.questions && shown.questions[index];
     item.append(make("p", "question", question || shown.ids[index]));
@@ -91,8 +97,9 @@
     about.append(gold, make("span", "", shown.sets[shown.set[index]][1]));
     if (shown.operation[index] >= 0) about.append(make("span", "", shown.operations[shown.operation[index]]));
     if (question) about.append(make("span", "", shown.ids[index]));
-    for (const method of unique(seen.map((run) => run.method))) {
-      const made = answer(shown, seen.filter((run) => run.method === method), index);
+    if (shown.seen && shown.seen[index]) about.append(make("span", "copy", COPY[shown.seen[index]]));
+    for (const method of unique(runs.map((run) => run.method))) {
+      const made = answer(shown, runs.filter((run) => run.method === method), index);
       made.classList.toggle("chosen", method === chosen);
       answers.append(made);
     }
@@ -101,10 +108,10 @@
   }
 
   function show() {
-    const { shown, wanted, seen, found, counts } = find();
+    const { shown, wanted, runs, found, counts } = find();
     const pages = Math.max(1, Math.ceil(found.length / PAGE));
     page = Math.min(Math.max(page, 0), pages - 1);
-    document.getElementById("list").replaceChildren(...found.slice(page * PAGE, (page + 1) * PAGE).map((index) => problem(shown, seen, index, wanted.method)));
+    document.getElementById("list").replaceChildren(...found.slice(page * PAGE, (page + 1) * PAGE).map((index) => problem(shown, runs, index, wanted.method)));
     let text = `${found.length.toLocaleString("en")} of ${shown.ids.length.toLocaleString("en")} problems`;
     if (wanted.method && wanted.method !== shown.baseline) text += `; against ${shown.baseline}, ${wanted.method} fixed ${counts.fixed} and broke ${counts.broken}` + (wanted.seed ? "" : ", over all seeds");
     if (shown.unlisted) text += `; ${shown.unlisted} runs of other seeds are not listed`;
@@ -112,6 +119,36 @@
     document.getElementById("page").textContent = `page ${page + 1} of ${pages}`;
     document.getElementById("previous").disabled = page === 0;
     document.getElementById("next").disabled = page >= pages - 1;
+  }
+
+  // Save a text as a file, without any request.
+  function save(name, text) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+    link.download = name.replace(/[^\w.-]+/g, "-");
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
+  // The problems that the filters leave, with a line for each answer.
+  function saveFound() {
+    const { shown, judged, found } = find();
+    const quote = (value) => /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
+    const lines = [["id", "set", "operation", "copy", "question", "answer", "method", "seed", "prediction", "right"]];
+    for (const index of found) for (const run of judged) lines.push([
+      shown.ids[index], shown.sets[shown.set[index]][0], shown.operations[shown.operation[index]] || "",
+      shown.seen ? ["no", "repeated", "reworded"][shown.seen[index]] : "", (shown.questions && shown.questions[index]) || "",
+      shown.answers[index], run.method, String(run.seed), run.texts[index], run.right[index],
+    ]);
+    save(`${shown.name}-predictions.csv`, lines.map((line) => line.map(quote).join(",") + "\n").join(""));
+  }
+
+  function beginDownloads() {
+    document.getElementById("save").addEventListener("click", saveFound);
+    for (const button of document.querySelectorAll("[data-file]")) button.addEventListener("click", () => {
+      const { name, files } = experiments[button.dataset.experiment];
+      save(`${name}-${button.dataset.file}`, files[button.dataset.file]);
+    });
   }
 
   // Keep the filters in the address, so that a link shows the same view.
@@ -189,4 +226,5 @@
   beginTheme();
   beginKeys();
   beginPlace();
+  beginDownloads();
 })();
