@@ -18,7 +18,7 @@ from placevalue.cli.main import main
 from placevalue.common.errors import ConfigError, PlacevalueError
 from placevalue.experiments import cluster as cluster_module
 from placevalue.experiments import ray_connection
-from placevalue.experiments.cluster import MARK, Cluster, Machines
+from placevalue.experiments.cluster import MARK, Cluster, Machines, _Task
 from placevalue.experiments.recipe import read_recipe
 from placevalue.experiments.runner import plan_experiment, reproduce
 from placevalue.experiments.sweep import plan_sweep, sweep
@@ -145,7 +145,8 @@ def test_what_the_machines_do_not_share_comes_back(home, recipe, alone, nodes, t
 
     made = {path: path.read_text() for path in out.glob("*/train.json")}
     answered = replace(recipe, generation=replace(recipe.generation, beams=2))
-    reproduce(answered, out, cluster=Cluster(nodes.address))
+    reproduce(answered, out, keep="records", cluster=Cluster(nodes.address))
+    assert not list(out.glob("*/model.safetensors")), "keep counts for what was here too"
     assert not plan_experiment(answered, out).todo and (out / "stale" / "digits-1-predictions-1").is_dir()
     assert {path: path.read_text() for path in made} == made, "nothing is trained again"
 
@@ -181,6 +182,19 @@ def test_places_of_a_machine(settings, has, places, tmp_path):
     room.gpus = settings["gpus"]
     assert room._places({"Alive": True, "Resources": has}) == places
     assert room._places({"Alive": False, "Resources": has}) == 0
+
+
+def test_what_a_run_removed_elsewhere_is_removed_here(tmp_path):
+    """Such as the weights that `--keep records` does not keep."""
+    arriving = tmp_path / ".arriving"
+    for path in ("run/model.safetensors", "run/train.json", "run/notes", ".arriving/run/train.json"):
+        (tmp_path / path).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / path).write_text(path)
+    lent = "run/model.safetensors", "run/train.json"
+    Machines(print, tmp_path, Cluster("auto"))._take(_Task("run", None, 0, arriving, lent))
+    assert {path.name: path.read_text() for path in tmp_path.rglob("*") if path.is_file()} == {
+        "train.json": ".arriving/run/train.json", "notes": "run/notes",
+    }  # fmt: skip
 
 
 @pytest.mark.slow

@@ -10,10 +10,12 @@ from placevalue.cli.main import main
 from placevalue.common.files import read_json
 from placevalue.common.records import TrainRecord, read_record
 from placevalue.experiments import cost
+from placevalue.experiments.comparison import TuningSettings
 from placevalue.experiments.cost import RATES, describe_cost, estimate, measure_load
 from placevalue.experiments.recipe import make_recipe, read_recipe
 from placevalue.experiments.runner import STAGES
 from placevalue.experiments.shapes import SHAPES, Size, empty_model, model_config, model_size
+from placevalue.experiments.tuning import trials_of
 from tools import rates as rates_tool
 from zoo import build
 
@@ -129,6 +131,13 @@ def test_only_what_is_left_counts(recipe):
     assert other[0] > one[0] and other[1] > one[1], "digits take more tokens"
     bare, marked = (measure_load(recipe, [(recipe.run(each), STAGES)]).tokens for each in ("bare", "digits"))
     assert bare[0] == pytest.approx(marked[0] - 4), "two numbers without [F] and [/F]"
+
+
+def test_trials_answer_dev(recipe, tmp_path):
+    (tmp_path / "dev.csv").write_text("question,answer\n1 and 2?,3\n")
+    data = replace(recipe.data, dev=str(tmp_path / "dev.csv"))
+    tuned = replace(recipe, data=data, tuning=TuningSettings((1e-3, 1e-2)))
+    assert measure_load(tuned, [(each, STAGES) for each in trials_of(tuned, "digits")]).answers == 2
 
 
 def test_it_says_if_no_estimate_is_possible(recipe):

@@ -17,11 +17,12 @@ import placevalue as pv
 from placevalue.cli.main import main
 from placevalue.common.errors import ConfigError, DivergedError, PlacevalueError
 from placevalue.common.records import SweepRecord, TrainRecord, read_record
-from placevalue.experiments import runner
+from placevalue.experiments import runner, tuning
 from placevalue.experiments import train as train_module
 from placevalue.experiments.comparison import CE_WEIGHT, LOSS_WEIGHT, RATE, TuningSettings, trial_values
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import make_recipe, read_recipe
+from placevalue.experiments.run_folder import run_checksums
 from placevalue.experiments.runner import plan_experiment, reproduce
 from placevalue.reports.costs import cost_remark
 from placevalue.reports.results import load_experiment
@@ -80,16 +81,16 @@ def record(folder, method):
 
 def test_every_method_has_as_many_trials():
     rates = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3)
-    tuning = TuningSettings(rates, ce_weights=(0.4, 0.6, 0.8), loss_weights=(0.3, 1.0))
+    settings = TuningSettings(rates, ce_weights=(0.4, 0.6, 0.8), loss_weights=(0.3, 1.0))
     for method in METHODS:
-        trials = trial_values(tuning, method)
+        trials = trial_values(settings, method)
         assert len(trials) == 6 == len({tuple(each.items()) for each in trials}), method
-    assert trial_values(tuning, "digits") == [{RATE: rate} for rate in rates]
-    soft = trial_values(tuning, "aux-soft")
+    assert trial_values(settings, "digits") == [{RATE: rate} for rate in rates]
+    soft = trial_values(settings, "aux-soft")
     assert [(each[RATE], each[CE_WEIGHT]) for each in soft] == [
         (rate, weight) for rate in (2e-4, 2e-3) for weight in (0.4, 0.6, 0.8)
     ]
-    assert {(each[RATE], each[LOSS_WEIGHT]) for each in trial_values(tuning, "ntl-was")} == {
+    assert {(each[RATE], each[LOSS_WEIGHT]) for each in trial_values(settings, "ntl-was")} == {
         (rate, weight) for rate in (2e-4, 1e-3, 5e-3) for weight in (0.3, 1.0)
     }
     assert trial_values(TuningSettings((1e-3, 1e-4)), "aux-soft") == [{RATE: 1e-4}, {RATE: 1e-3}], "in order"
@@ -202,18 +203,30 @@ def test_a_loss_that_becomes_nan_counts_as_silence_once(recipe, tmp_path, monkey
     def train(config, folder, **given):
         asked.append(folder.name)
         if config.training.learning_rate == 0.01 and config.method == "untouched":
-            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "checkpoints" / "checkpoint-1").mkdir(parents=True)
+            (folder / "checkpoints" / "checkpoint-1" / "trainer_state.json").write_text("{}")
             raise DivergedError("the loss became nan")
         return real(config, folder, **given)
 
     monkeypatch.setattr(train_module, "train", train)
     reproduce(recipe, tmp_path / "out")
+    assert not list((tmp_path / "out").rglob("checkpoints"))
     row = next(row for row in record(tmp_path / "out", "untouched").trials if row["values"] == {RATE: 0.01})
     assert row["value"] == 0.0
     asked.clear()
     (tmp_path / "out" / "tuning" / "untouched.json").unlink()
     reproduce(recipe, tmp_path / "out")
     assert not asked, "the trial is known to end so"
+
+
+def test_a_mark_of_other_settings_does_not_count(copied, recipe, monkeypatch):
+    """It may stay where the trial was done elsewhere since."""
+    (copied / "tuning" / "untouched.json").unlink()
+    config = plan_experiment(recipe, copied).trials[0].config
+    other = replace(config, training=replace(config.training, batch_size=2))
+    tuning.mark_diverged(copied / "tuning" / TRIALS[0], other, run_checksums(other), "the loss became nan")
+    monkeypatch.setattr(tuning, "silent_score", lambda *_: pytest.fail("it has a score"))
+    assert not plan_experiment(recipe, copied).todo
 
 
 @pytest.mark.slow

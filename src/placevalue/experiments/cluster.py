@@ -60,6 +60,8 @@ class _Task:
     """How often its machine died before."""
     arriving: Path
     """Where its files are put until all of them are here."""
+    lent: tuple[str, ...]
+    """The names of the files that it was sent."""
 
 
 class Machines:
@@ -127,7 +129,7 @@ class Machines:
         arriving = self.folder / f".arriving-{os.getpid()}-{self.started}"
         files = {} if self.token else self._files_to_send(piece.folder)
         order = Order(self.work, name, piece, self.folder, Path.cwd(), self.token, files)
-        self.tasks[self.task.remote(order)] = _Task(name, piece, deaths, arriving)
+        self.tasks[self.task.remote(order)] = _Task(name, piece, deaths, arriving, tuple(files))
 
     def wait(self, start_again: bool = True) -> list[Event]:
         """Wait up to a second for something to happen, and say what."""
@@ -148,7 +150,7 @@ class Machines:
                 continue
             if kind != "progress":
                 del self.tasks[task]
-                self._take(known.arriving)
+                self._take(known)
             events.append((known.name, kind, sent))
         return events
 
@@ -229,13 +231,16 @@ class Machines:
         if self.mark is not None:
             (self.folder / f"{MARK}{self.mark}").unlink(missing_ok=True)
 
-    def _take(self, arrived: Path) -> None:
-        """Put what has arrived in its place."""
-        for path in files_below(arrived):
-            target = self.folder / path.relative_to(arrived)
+    def _take(self, known: _Task) -> None:
+        """Put what has arrived in its place; what was sent and has not come back was removed there."""
+        for name in known.lent:
+            if not (known.arriving / name).exists():
+                (self.folder / name).unlink(missing_ok=True)
+        for path in files_below(known.arriving):
+            target = self.folder / path.relative_to(known.arriving)
             target.parent.mkdir(parents=True, exist_ok=True)
             path.replace(target)
-        shutil.rmtree(arrived, ignore_errors=True)
+        shutil.rmtree(known.arriving, ignore_errors=True)
 
 
 def _append(path: Path, chunk: bytes) -> None:

@@ -68,7 +68,6 @@ def measure_load(recipe: Recipe, runs: Sequence[tuple[TrainConfig, tuple[str, ..
     size = model_size(model_config(recipe.model))
     problems = load_data(recipe.data.train)
     base, counted_with = _tokenizer(recipe.model)
-    tested = sum(len(load_data(spec)) for spec in expand_data(recipe.data.test))
     count = cache(lambda method: _count_tokens(recipe, method, problems, base, size.two_part, counted_with))
     samples = steps = questions = answers = 0.0
     for config, todo in runs:
@@ -82,7 +81,8 @@ def measure_load(recipe: Recipe, runs: Sequence[tuple[TrainConfig, tuple[str, ..
         samples, steps = samples + seen, steps + mine
         questions, answers = questions + seen * question, answers + seen * answer
     tokens = (questions / samples, answers / samples) if samples else count(recipe.methods[0])
-    asked = tested * sum("generate" in todo for _, todo in runs)
+    tested = cache(lambda specs: sum(len(load_data(spec)) for spec in expand_data(specs)))
+    asked = sum(tested(config.data.test) for config, todo in runs if "generate" in todo)
     return Load(len(runs), samples, steps, asked, tokens, size.flops(*tokens), size, counted_with)
 
 

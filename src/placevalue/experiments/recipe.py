@@ -321,6 +321,12 @@ class Recipe:
         return TrainConfig(self.model, self.data, method, seed, self.numbers, self.prompt, self.lora, training)
 
 
+def answering_dev(recipe: Recipe) -> Recipe:
+    """The recipe with dev as its only test set."""
+    assert recipe.data.dev is not None
+    return replace(recipe, data=replace(recipe.data, test=(recipe.data.dev,)))
+
+
 def _recipe_faults(values: Mapping[str, Any]) -> list[str]:
     """Methods, seeds and their weights that make no sense; absent ones have no fault."""
     lists = {name: list(values[name]) for name in ("methods", "seeds") if name in values}
@@ -430,14 +436,15 @@ def _find_faults(values: dict[str, Any], recorded: bool) -> list[str]:
         without_faults(kind, values.get(name))
         for name, kind in (("data", DataConfig), ("training", TrainingConfig), ("generation", GenerationConfig))
     )
-    faults = find_faults(Recipe, values) + _recipe_faults(without_faults(Recipe, values))
+    own = without_faults(Recipe, values)
+    faults = find_faults(Recipe, values) + _recipe_faults(own)
     faults += _training_faults(training) + _generation_faults(generation)
     lora = without_faults(LoraSettings, values.get("lora"))
     faults += lora_faults(lora) + _lora_faults(lora.get("rank"), training.get("engine", "standard"))
     faults += _dev_faults(training, data.get("dev"))
     if not recorded:  # a record may name what only older versions take
         faults += _number_faults(without_faults(NumberSettings, values.get("numbers")))
-    tuning, own = without_faults(TuningSettings, values.get("tuning")), without_faults(Recipe, values)
+    tuning = without_faults(TuningSettings, values.get("tuning"))
     faults += tuning_faults(tuning, own.get("seeds", Recipe.seeds), data.get("dev"))
     if faults:  # else whoever uses the recipe looks for these, since it takes a while
         named = {name: training[name] for name in ("optimizer", "schedule") if name in training}

@@ -44,6 +44,7 @@ from placevalue.experiments.recipe import (
     Recipe,
     RecipeOrPath,
     TrainConfig,
+    answering_dev,
     default_folder,
     load_recipe,
     to_yaml,
@@ -68,7 +69,6 @@ from placevalue.experiments.run_folder import (
 from placevalue.experiments.tuning import (
     DIVERGED,
     Tuning,
-    answering_dev,
     has_diverged,
     mark_diverged,
     tunings,
@@ -322,6 +322,7 @@ def _finish_or_mark(run: Run, recipe: Recipe, keep: Keep, progress: Progress) ->
     except DivergedError as error:
         logger.error("%s failed: %s", run.name, error)
         mark_diverged(run.folder, run.config, run_checksums(run.config), in_one_line(error))
+        remove_checkpoints(run.folder)
     return None
 
 
@@ -372,12 +373,12 @@ def lock_run(folder: Path) -> AbstractContextManager[Any]:
 def _on_cluster(
     runs: list[Run], plan: Plan, keep: Keep, cluster: Cluster, jobs: int | None, progress: Progress
 ) -> dict[str, str]:
-    checksum, onto_dev = cache(data_checksum), answering_dev(plan.recipe) if plan.trials else plan.recipe
+    checksum = cache(data_checksum)
     with Machines(partial(_attempt_errand, keep=keep), plan.folder, cluster, jobs) as room:
         errands = {}
         for run in runs:
             _make_way(run)
-            recipe = onto_dev if run.trial else plan.recipe
+            recipe = answering_dev(plan.recipe) if run.trial else plan.recipe
             errands[run.name] = replace(make_errand(recipe, run.config, run.folder, checksum), trial=run.trial)
         failures = run_all(errands, room, progress)
     for run in runs if keep != "everything" else ():

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from functools import partial
 from itertools import product
@@ -30,6 +30,7 @@ from placevalue.experiments.recipe import (
     RENAMED,
     Recipe,
     TrainConfig,
+    answering_dev,
     field_help,
     make_recipe,
     method_faults,
@@ -220,9 +221,7 @@ class SweepPlan:
 
     def runs(self, values: Mapping[str, Any]) -> Iterator[tuple[Recipe, TrainConfig, Path]]:
         """The runs of a trial, each with its folder inside the sweep's; their test set is dev."""
-        recipe = with_values(self.recipe, values)
-        assert recipe.data.dev is not None
-        recipe = replace(recipe, data=replace(recipe.data, test=(recipe.data.dev,)))
+        recipe = answering_dev(with_values(self.recipe, values))
         for seed in self.seeds:
             yield recipe, recipe.run(self.method, seed), Path(name_values(values)) / f"seed-{seed}"
 

@@ -29,7 +29,7 @@ from placevalue.data import load_data
 from placevalue.evaluation.metrics import METRICS, metric_values, read_answer
 from placevalue.evaluation.statistics import bootstrap
 from placevalue.experiments.comparison import trial_values
-from placevalue.experiments.recipe import Recipe, TrainConfig
+from placevalue.experiments.recipe import Recipe, TrainConfig, answering_dev
 from placevalue.experiments.run_folder import ANSWERS, RECORD, SEEN, find_changes, run_checksums
 from placevalue.experiments.search_space import name_values, override
 
@@ -64,9 +64,8 @@ class Tuning:
 
     def runs(self, values: dict[str, float]) -> Iterator[tuple[TrainConfig, Path]]:
         """The runs of a trial, each with its folder."""
-        recipe = with_own(self.recipe, self.method, values)
-        for seed in recipe.tuning.seeds:
-            yield recipe.run(self.method, seed), self.folder / f"{self.method},{name_values(values)}-{seed}"
+        for config in _trial_runs(self.recipe, self.method, values):
+            yield config, self.folder / f"{self.method},{name_values(values)}-{config.seed}"
 
     @property
     def setup(self) -> dict[str, Any]:
@@ -101,7 +100,7 @@ class Tuning:
         for values in self.trials:
             scores, seconds = {}, 0.0
             for config, folder in self.runs(values):
-                silent = (folder / DIVERGED).exists()
+                silent = has_diverged(folder, config, self.checksums)
                 found = (silent_score if silent else partial(dev_score, folder))(self.dev, self.recipe.tuning.metric)
                 scores[str(config.seed)] = found
                 seconds += run_seconds(folder)
@@ -134,8 +133,12 @@ def tunings(recipe: Recipe, folder: Path, checksum: Callable[[str], str]) -> lis
 
 def trials_of(recipe: Recipe, method: str) -> list[TrainConfig]:
     """The runs of a method's trials, without their folders."""
-    trials = trial_values(recipe.tuning, method)
-    return [with_own(recipe, method, values).run(method, seed) for values in trials for seed in recipe.tuning.seeds]
+    return [run for values in trial_values(recipe.tuning, method) for run in _trial_runs(recipe, method, values)]
+
+
+def _trial_runs(recipe: Recipe, method: str, values: dict[str, float]) -> list[TrainConfig]:
+    own = answering_dev(with_own(recipe, method, values))
+    return [own.run(method, seed) for seed in recipe.tuning.seeds]
 
 
 def with_own(recipe: Recipe, method: str, values: dict[str, float]) -> Recipe:
@@ -145,12 +148,6 @@ def with_own(recipe: Recipe, method: str, values: dict[str, float]) -> Recipe:
         changed: Any = {name: getattr(recipe, name) | {method: value}}
         recipe = replace(recipe, **changed)
     return recipe
-
-
-def answering_dev(recipe: Recipe) -> Recipe:
-    """The recipe with dev as its only test set."""
-    assert recipe.data.dev is not None
-    return replace(recipe, data=replace(recipe.data, test=(recipe.data.dev,)))
 
 
 def mark_diverged(folder: Path, config: TrainConfig, checksums: dict[str, str], why: str) -> None:
