@@ -25,7 +25,7 @@ from placevalue.data import Problem, load_data
 from placevalue.data.corpora import SHORTHANDS
 from placevalue.evaluation.scoring import load_predictions
 from placevalue.experiments import predict as predict_module
-from placevalue.experiments.recipe import GenerationConfig
+from placevalue.experiments.settings import GenerationConfig
 
 MODEL, BEAMS, MAX_ANSWER, ROUNDS = "flan-t5-small-title", 3, 16, 2
 BATCH_SIZE, SAMPLE = {"cuda": 1024, "cpu": 20}, {"cuda": None, "cpu": 4}

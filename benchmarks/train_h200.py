@@ -45,7 +45,8 @@ from placevalue.common.files import read_json, write_json
 from placevalue.common.hub import TINY, load_tokenizer
 from placevalue.data import load_data
 from placevalue.experiments.methods import METHODS
-from placevalue.experiments.recipe import DataConfig, NumberSettings, TrainConfig, TrainingConfig
+from placevalue.experiments.recipe import TrainConfig
+from placevalue.experiments.settings import DataConfig, NumberSettings, TrainingConfig
 from placevalue.experiments.shapes import SHAPES, Size, model_size, shape_config
 from placevalue.experiments.train import Prepared, _arguments, make_loss, make_trainer, method_tokenizer
 

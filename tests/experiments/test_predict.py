@@ -38,8 +38,8 @@ from placevalue.evaluation.scoring import evaluate
 from placevalue.experiments import predict as predict_module
 from placevalue.experiments.generator import load_answerer, read_checkpoint
 from placevalue.experiments.predict import PARTIAL, assign_problems, generate
-from placevalue.experiments.recipe import GenerationConfig as Generation
 from placevalue.experiments.recipe import make_recipe
+from placevalue.experiments.settings import GenerationConfig as Generation
 from placevalue.experiments.train import train
 from zoo import build
 

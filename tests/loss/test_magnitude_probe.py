@@ -12,7 +12,7 @@ import placevalue as pv
 from loss.test_trainers import arguments
 from placevalue.common.errors import ConfigError, TrainingError
 from placevalue.experiments.methods import METHODS
-from placevalue.experiments.recipe import TrainingConfig
+from placevalue.experiments.settings import TrainingConfig
 from placevalue.experiments.train import make_loss
 from placevalue.loss.magnitude_probe import NAME, remove_probe
 from zoo import build

@@ -18,7 +18,7 @@ import oracle
 import placevalue as pv
 import placevalue.numbers.constants
 from placevalue.common.errors import AttachError, ConfigError
-from placevalue.modeling.attach import recorded_config
+from placevalue.modeling.attached_config import recorded_config
 from placevalue.modeling.hooks import Fold
 from placevalue.tokenizer.tokenizer import SETTINGS, number_ids, number_layout, probe_ids
 from zoo import _T5, CAUSAL, MODELS, SEQ2SEQ, build

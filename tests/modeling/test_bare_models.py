@@ -13,7 +13,7 @@ import placevalue as pv
 from families import FAMILIES, base_tokenizer
 from loss.test_trainers import arguments
 from placevalue.common.errors import AttachError, TokenizerError
-from placevalue.modeling.attach import recorded_config
+from placevalue.modeling.attached_config import recorded_config
 from placevalue.modeling.hooks import TargetCheck
 from placevalue.numbers.spans import find_digits
 from placevalue.tokenizer.collate import PairCollator

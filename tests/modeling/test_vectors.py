@@ -18,7 +18,7 @@ import placevalue as pv
 from modeling.test_attach import TEXTS, assert_same, embedded, encode, reading_embedding, run
 from modeling.test_loading import WHAT_TO_CALL, assert_refused
 from placevalue.common.errors import AttachError, CheckpointError, ConfigError, TokenizerError
-from placevalue.modeling.attach import recorded_config
+from placevalue.modeling.attached_config import recorded_config
 from placevalue.modeling.mount import NAME
 from placevalue.numbers.vectors import VECTORS
 from placevalue.tokenizer.encoding import IGNORED, WRITTEN

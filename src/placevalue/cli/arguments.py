@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from placevalue.common.validation import nearest
-from placevalue.experiments.recipe import LARGEST, SEEDS
+from placevalue.experiments.recipe import SEEDS
+from placevalue.experiments.settings import LARGEST
 
 _OVERRIDE = re.compile(r"[A-Za-z_][\w.]*=.*", re.DOTALL)
 

@@ -5,7 +5,8 @@ import argparse
 from placevalue.cli.arguments import Whole, a_path, define_fields, read_fields
 from placevalue.cli.console import make_console, make_progress
 from placevalue.common.hub import check_device
-from placevalue.experiments.recipe import GenerationConfig, field_help, to_yaml
+from placevalue.experiments.recipe import field_help, to_yaml
+from placevalue.experiments.settings import GenerationConfig
 from placevalue.reports.terminal import count_table
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from transformers import TrainerCallback
 
 from placevalue.common.errors import DivergedError, TrainingError
-from placevalue.experiments.recipe import TrainingConfig
+from placevalue.experiments.settings import TrainingConfig
 
 Progress = Callable[[int, int], object]
 """Called with the number of steps or problems done, and of all."""

@@ -23,9 +23,9 @@ from placevalue.common.records import TRAINED_ON, TrainRecord, read_record
 from placevalue.common.seal import ADAPTER_CONFIG
 from placevalue.common.validation import find_faults
 from placevalue.experiments.checksums import find_damage, model_sums, read_sums
-from placevalue.experiments.recipe import GenerationConfig as Generation
 from placevalue.experiments.recipe import TrainConfig, with_new_names
 from placevalue.experiments.run_folder import CHECKPOINTS, CONFIG, RECORD, find_model_damage
+from placevalue.experiments.settings import GenerationConfig as Generation
 from placevalue.modeling.attach import base_model
 from placevalue.modeling.checkpoints import from_pretrained, load_number_tokenizer
 from placevalue.tokenizer.tokenizer import SETTINGS, is_number_tokenizer

@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from placevalue.experiments.recipe import TrainingConfig
+from placevalue.experiments.settings import TrainingConfig
 
 CONSTANT = "constant_with_warmup"
 """Trainer's schedule, whose factors are replaced by those of `Plateau`."""

@@ -43,7 +43,7 @@ from placevalue.data.problem import checksum
 from placevalue.evaluation.scoring import load_predictions
 from placevalue.experiments.callbacks import Progress
 from placevalue.experiments.generator import Answerer, Checkpoint, load_answerer, read_checkpoint
-from placevalue.experiments.recipe import GenerationConfig, Precision, TrainingConfig
+from placevalue.experiments.settings import GenerationConfig, Precision, TrainingConfig
 from placevalue.tokenizer.encoding import encode_and_cut, encode_answers
 from placevalue.tokenizer.prompt import Prompt
 from placevalue.tokenizer.rewriting import plain_text, rewrite_of, writable

@@ -13,8 +13,9 @@ from placevalue.data.leakage import check_leakage
 from placevalue.experiments.adapter import missing_peft
 from placevalue.experiments.callbacks import missing_trackers
 from placevalue.experiments.methods import METHODS
-from placevalue.experiments.recipe import Recipe, unknown_names
+from placevalue.experiments.recipe import Recipe
 from placevalue.experiments.run_folder import weight_files
+from placevalue.experiments.settings import unknown_names
 from placevalue.tokenizer.tokenizer import number_tokenizer
 
 NEEDED = ("accelerate", "rapidfuzz")

@@ -17,7 +17,8 @@ from placevalue.data import data_checksum
 from placevalue.experiments.adapter import LoraSettings
 from placevalue.experiments.checksums import find_damage, find_torn, mark_unfinished, model_sums, read_sums
 from placevalue.experiments.methods import METHODS, Method
-from placevalue.experiments.recipe import NumberSettings, Recipe, TrainConfig, TrainingConfig, with_new_names
+from placevalue.experiments.recipe import Recipe, TrainConfig, with_new_names
+from placevalue.experiments.settings import NumberSettings, TrainingConfig
 from placevalue.numbers.config import FORMER
 from placevalue.tokenizer.prompt import Prompt
 

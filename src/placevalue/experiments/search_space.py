@@ -36,8 +36,8 @@ from placevalue.experiments.recipe import (
     method_faults,
     seed_faults,
     set_value,
-    unknown_names,
 )
+from placevalue.experiments.settings import unknown_names
 
 Sampler = Literal["grid", "tpe"]
 SAMPLERS: tuple[Sampler, ...] = get_args(Sampler)

@@ -36,18 +36,11 @@ from placevalue.experiments.memory import peak_memory
 from placevalue.experiments.methods import METHODS, Method
 from placevalue.experiments.plateau import CONSTANT, Plateau
 from placevalue.experiments.precision import repeatable, rounding
-from placevalue.experiments.recipe import (
-    NumberSettings,
-    RecipeOrPath,
-    TrainConfig,
-    TrainingConfig,
-    default_folder,
-    load_recipe,
-    unknown_names,
-)
+from placevalue.experiments.recipe import RecipeOrPath, TrainConfig, default_folder, load_recipe
 from placevalue.experiments.resume import claim_folder, finished_run, repaired_run
 from placevalue.experiments.run_folder import CHECKPOINTS, LOG, RECORD, TENSORBOARD, is_run, run_checksums, take_model
 from placevalue.experiments.saving import in_main_process, save_whole
+from placevalue.experiments.settings import NumberSettings, TrainingConfig, unknown_names
 from placevalue.loss.aggregation_loss import AggregationLoss, Mode
 from placevalue.loss.number_losses import NumberLoss
 from placevalue.loss.target_loss import TargetLoss

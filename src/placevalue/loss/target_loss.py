@@ -14,7 +14,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from placevalue.common.errors import ConfigError, TrainingError
 from placevalue.loss.cross_entropy import token_likelihoods
 from placevalue.loss.number_targets import find_numbers
-from placevalue.modeling.attach import base_model, check_attached, recorded_config
+from placevalue.modeling.attach import base_model, check_attached
+from placevalue.modeling.attached_config import recorded_config
 from placevalue.modeling.hooks import TargetCheck, last_ids
 from placevalue.modeling.mount import refuse_revealed, writes_on
 from placevalue.numbers.spans import constant

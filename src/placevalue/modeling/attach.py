@@ -7,48 +7,42 @@ work as before.
 
 import logging
 import warnings
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from placevalue.common.errors import AttachError, ConfigError
 from placevalue.common.seal import seal_config, unseal_adapter, unseal_config
+from placevalue.modeling.attached_config import find_config, recorded_config
 from placevalue.modeling.hooks import HOOKS, Fold, Guard, Keep, Seal, hang
 from placevalue.modeling.mount import NAME, Mounted, Watch, find_reader, load_module, mount, unmount
 from placevalue.modeling.peft_support import (
-    copy_rows_to_adapters,
     is_adapter,
     readers,
     refuse_adapter_faults,
     separate_head,
-    weights,
     wrap_for_adapters,
 )
-from placevalue.numbers.aggregation import AGGREGATIONS, Aggregation, find_aggregation
-from placevalue.numbers.config import FORMER, HELD, AttachedConfig, Decimals, Negatives, NewRows, NumberConfig
-from placevalue.numbers.rewrites import find_rewrite
-from placevalue.numbers.vectors import Vector, find_vector
+from placevalue.modeling.rows import SPREAD, Rows, grow, set_rows, vocabulary_of, write_rows
+from placevalue.numbers.aggregation import Aggregation
+from placevalue.numbers.config import HELD, AttachedConfig, Decimals, Negatives, NewRows
+from placevalue.numbers.vectors import find_vector
 from placevalue.tokenizer.tokenizer import (
     CODE_MAP,
     SETTINGS,
-    check_unchanged,
     describe_layout,
     is_rebuilt,
     marker_ids,
     number_ids,
     number_layout,
-    probe_ids,
 )
 
 logger = logging.getLogger(__name__)
 _STATE = "_placevalue"  # the attribute of an attached model
-_SEED = 0  # of new rows, so that they are the same everywhere
 _LENGTH_FIRST = {"xlnet"}  # models that embed (length, batch)
-_SPREAD: dict[str, float] = {"drawn": 1.0, "mean": 0.1}  # of new rows, relative to the spread of the embeddings
 
 
 @dataclass
@@ -71,7 +65,7 @@ class _Attachment:
     """What `attach` wrote into its settings, for `encode_pairs` and for folders without a model's config."""
     replaced: dict[str, Any] = field(default_factory=dict)
     """What `attach` replaced there."""
-    rows: list[tuple[list[int], Tensor]] = field(default_factory=list)
+    rows: Rows = field(default_factory=list)
     """For each matrix, the marker rows that existed before they were set."""
 
     def note(self) -> None:
@@ -142,18 +136,18 @@ def attach(
     if markers is not None:
         warnings.warn("attach(markers=) is called new_rows= now", DeprecationWarning, stacklevel=2)
         new_rows = markers
-    if new_rows not in _SPREAD:
-        raise ConfigError(f"new_rows={new_rows!r}: expected one of {', '.join(_SPREAD)}")
+    if new_rows not in SPREAD:
+        raise ConfigError(f"new_rows={new_rows!r}: expected one of {', '.join(SPREAD)}")
     recorded = recorded_config(base)
-    config = _configured(tokenizer, recorded, aggregation, decimals, negatives, vector)
+    config = find_config(tokenizer, recorded, aggregation, decimals, negatives, vector)
     refuse_adapter_faults(base)
-    vocabulary = _vocabulary(base)
+    vocabulary = vocabulary_of(base)
     with separate_head(base):
-        _grow(base, len(tokenizer))
+        grow(base, len(tokenizer))
     aggregation, two_part = aggregation or config.aggregation, bool(base.config.is_encoder_decoder)
     state = _Attachment(
         vocabulary,
-        grown=_vocabulary(base),
+        grown=vocabulary_of(base),
         setting=getattr(base.config, SETTINGS, None),
         aggregation=aggregation,
         tokenizer=tokenizer.init_kwargs,
@@ -161,7 +155,7 @@ def attach(
         noted={"encoder_decoder": two_part} | {name: getattr(config, name) for name in HELD},
     )
     if recorded is None:
-        _set_rows(base, list(marker_ids(tokenizer).values()), config.ids.pause, state, _SPREAD[new_rows])
+        state.rows = set_rows(base, list(marker_ids(tokenizer).values()), config.ids.pause, vocabulary, new_rows)
     base.register_forward_pre_hook(Guard(config), with_kwargs=True)
     base.register_state_dict_pre_hook(Seal(config))
     if config.needs_us:
@@ -212,7 +206,7 @@ def detach(model: nn.Module) -> nn.Module:
     if not is_attached(model):
         raise AttachError(f"this {type(base).__name__} is not attached: there is nothing to detach")
     state: _Attachment = getattr(base, _STATE)
-    shrinks = _vocabulary(base) == state.grown > state.vocabulary
+    shrinks = vocabulary_of(base) == state.grown > state.vocabulary
     if shrinks and is_adapter(base.get_input_embeddings()):
         raise AttachError(
             "an adapter wraps the embedding whose added rows must be removed: call merge_and_unload() or unload() first"
@@ -231,7 +225,7 @@ def detach(model: nn.Module) -> nn.Module:
     for adapter in getattr(base, "peft_config", {}).values():
         unseal_adapter(adapter)
     state.forget()
-    _write_rows(base, state.rows)
+    write_rows(base, state.rows)
     if shrinks:
         with separate_head(base):
             base.resize_token_embeddings(state.vocabulary, mean_resizing=False)
@@ -304,143 +298,7 @@ def base_model(model: Any) -> PreTrainedModel:
     return model
 
 
-def recorded_config(model: PreTrainedModel) -> AttachedConfig | None:
-    """The settings in a model's config, if it is or was attached."""
-    values = getattr(model.config, SETTINGS, None)
-    return None if values is None else AttachedConfig.from_dict(values)
-
-
 def _configs(model: PreTrainedModel) -> list[PreTrainedConfig]:
     """A model's config and those of its parts with a vocabulary: T5's encoder has a copy, to be saved with."""
     parts = (part.config for part in model.modules() if isinstance(part, PreTrainedModel))
     return [model.config, *(config for config in parts if hasattr(config, "vocab_size"))]
-
-
-def _configured(
-    tokenizer: PreTrainedTokenizerBase,
-    recorded: AttachedConfig | None,
-    aggregation: str | Aggregation | None,
-    decimals: Decimals | None,
-    negatives: Negatives | None,
-    vector: str | None,
-) -> AttachedConfig:
-    """The settings for a model: the arguments, its own config, the tokenizer's or the defaults, in this order."""
-    layout, ids = number_layout(tokenizer), number_ids(tokenizer)
-    check_unchanged(tokenizer)
-    if recorded is not None and (recorded.layout, recorded.ids, recorded.probe) != (layout, ids, probe_ids(tokenizer)):
-        raise AttachError(
-            f"this checkpoint was made for a tokenizer with {recorded.layout} and {recorded.ids}, the one given has "
-            f"{layout} and {ids}: use the tokenizer saved with it, or del model.config.{SETTINGS} to start again"
-        )
-    known = asdict(recorded) if recorded else tokenizer.init_kwargs[SETTINGS].get("attach", {})
-    vector = vector or known.get("vector")
-    found = None if vector is None else find_vector(vector)
-    if aggregation is None:
-        default = "weighted" if layout.token == "agg" and not (found and found.replaces_agg) else None
-        aggregation = known.get("aggregation") or default
-    name = _name_of(aggregation) if callable(aggregation) else aggregation
-    config = NumberConfig(
-        **asdict(layout),
-        aggregation=name,
-        decimals=decimals or known.get("decimals", "places"),
-        negatives=negatives or known.get("negatives", FORMER["negatives"]),
-        vector=vector,
-    )
-    if isinstance(aggregation, str):
-        find_aggregation(aggregation)
-    if vector is not None and found is not None:
-        _check_vector(vector, found, config)
-    held = {each: getattr(config, each) for each in HELD}
-    return AttachedConfig(layout, ids, probe_ids(tokenizer), **held)
-
-
-def _check_vector(name: str, vector: Vector, config: NumberConfig) -> None:
-    """Raise an error for a vector that does not fit the layout."""
-    if vector.at == "token" and config.token != "agg":
-        raise ConfigError(
-            f"the vector {name!r} with token={config.token!r}, which has no [AGG] to get it: make the tokenizer with "
-            "token='agg'"
-        )
-    if vector.replaces_agg and config.aggregation is not None:
-        raise ConfigError(
-            f"the vector {name!r} and aggregation={config.aggregation!r} both replace [AGG]: leave one of them out"
-        )
-    rewritten = config.rewrite is not None and find_rewrite(config.rewrite).where == "both"
-    if rewritten and vector.needs == "value" and not config.keeps_values:
-        raise ConfigError(
-            f"the vector {name!r} with rewrite={config.rewrite!r}: the digits of a rewritten number do not have their "
-            "places, so the vector would be of another number. Leave one of them out"
-        )
-
-
-def _name_of(function: Aggregation) -> str:
-    """The name to record for a function: its name in `AGGREGATIONS`, else its own."""
-    for name, known in AGGREGATIONS.items():
-        if known is function:
-            return name
-    name = str(getattr(function, "__name__", "custom"))
-    if name in AGGREGATIONS:
-        raise ConfigError(
-            f"the function given is called {name!r}, as another aggregation is: rename it, or add it to "
-            "placevalue.AGGREGATIONS under a new name and pass that name"
-        )
-    return name
-
-
-def _vocabulary(model: PreTrainedModel) -> int:
-    embedding: Any = model.get_input_embeddings()
-    return int(embedding.weight.shape[0])
-
-
-def _grow(model: PreTrainedModel, size: int) -> None:
-    """Grow the embedding to at least `size` rows, with a warning."""
-    rows = _vocabulary(model)
-    if model.get_input_embeddings().weight.is_meta:
-        raise AttachError("the model's weights are on the meta device, expected loaded weights: load them, then attach")
-    if rows >= size:
-        return
-    if is_adapter(model.get_input_embeddings()):
-        raise AttachError(
-            f"the vocabulary must grow from {rows} to {size} rows, but an adapter already wraps the embedding: call "
-            "attach(model, tokenizer) before get_peft_model, or model.resize_token_embeddings(len(tokenizer)) before it"
-        )
-    with torch.random.fork_rng():  # keeps the caller's random numbers
-        model.resize_token_embeddings(size, mean_resizing=False)
-    logger.warning("grew the vocabulary of %s from %d to %d rows for the markers", type(model).__name__, rows, size)
-
-
-def _matrices(model: PreTrainedModel) -> list[nn.Parameter]:
-    """Every distinct matrix with a row for each token: input and output embeddings and PEFT's copies of them."""
-    found: dict[int, nn.Parameter] = {}
-    parts = [model.get_input_embeddings(), model.get_output_embeddings()]
-    for part in parts + [getattr(owner, name) for owner, name in readers(model)]:
-        found |= {} if part is None else weights(part)
-    shape = model.get_input_embeddings().weight.shape
-    return [weight for weight in found.values() if weight.shape == shape]
-
-
-def _set_rows(model: PreTrainedModel, markers: list[int], pause: int, state: _Attachment, share: float) -> None:
-    """Set the markers' rows to the mean plus noise with a share of the spread ([PAUSE]: all of it); keep old rows."""
-    if not markers:
-        return
-    generator = torch.Generator().manual_seed(_SEED)
-    new = []
-    for matrix in _matrices(model):
-        existed = [i for i in markers if i < state.vocabulary]
-        state.rows.append((existed, matrix[existed].detach().clone()))
-        known = matrix[: min(markers)].detach().float().cpu()
-        mean, spread = known.mean(0), known.std(0)
-        noise = torch.randn(len(markers), len(mean), generator=generator)
-        scale = torch.tensor([1.0 if i == pause else share for i in markers])
-        new.append((markers, mean + scale[:, None] * spread * noise))
-    _write_rows(model, new)
-
-
-def _write_rows(model: PreTrainedModel, rows: list[tuple[list[int], Tensor]]) -> None:
-    """Write rows into each matrix and into PEFT's copies of single rows."""
-    with torch.no_grad():
-        for matrix, (indices, values) in zip(_matrices(model), rows, strict=False):
-            if max(indices, default=0) >= len(matrix):
-                continue  # the vocabulary has shrunk since
-            matrix[indices] = values.to(matrix)
-    copy_rows_to_adapters(model)

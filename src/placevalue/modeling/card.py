@@ -9,7 +9,8 @@ from placevalue.common.ownership import signed
 from placevalue.common.records import TRAINED_ON, TrainRecord
 from placevalue.common.registry import PRETRAINED
 from placevalue.common.seal import ADAPTER_CONFIG, is_sealed, read_adapter
-from placevalue.modeling.attach import base_model, recorded_config
+from placevalue.modeling.attach import base_model
+from placevalue.modeling.attached_config import recorded_config
 from placevalue.numbers.config import AttachedConfig
 from placevalue.tokenizer.tokenizer import MARKER_NAMES
 

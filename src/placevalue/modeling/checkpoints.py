@@ -15,7 +15,8 @@ from placevalue.common.errors import CheckpointError
 from placevalue.common.hub import CARD, load_model, load_tokenizer
 from placevalue.common.ownership import may_rewrite
 from placevalue.common.seal import ADAPTER_CONFIG, read_adapter
-from placevalue.modeling.attach import attach, base_model, check_attached, recorded_config
+from placevalue.modeling.attach import attach, base_model, check_attached
+from placevalue.modeling.attached_config import recorded_config
 from placevalue.modeling.card import write_card
 from placevalue.modeling.hooks import seal_adapters
 from placevalue.numbers.aggregation import Aggregation
