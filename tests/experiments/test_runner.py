@@ -419,3 +419,11 @@ def test_it_ends_with_the_table_and_the_report(home, copied, finished, capsys):
     assert "all 3 runs are done" in printed and "Accuracy, higher is better" in printed and "aux-soft" in printed
     page = (copied / "report.html").read_text()
     assert "copied" in page and "finished" in page
+
+
+def test_the_baseline_is_checked_before_anything_runs(recipe, tmp_path, monkeypatch):
+    """Also if the recipe does not name it among its methods."""
+    checked = []
+    monkeypatch.setattr(runner, "find_obstacles", lambda each, _folder: checked.extend(each.methods))
+    plan = runner.prepare_experiment(replace(recipe, baseline="bare"), tmp_path)
+    assert checked == ["bare", "digits", "aux-soft"] == list(plan.recipe.methods)

@@ -12,7 +12,7 @@ from placevalue.cli.recipe_flags import define_cluster, define_recipe, read_clus
 from placevalue.common.errors import ConfigError
 from placevalue.common.ownership import replace_own
 from placevalue.experiments.recipe import Recipe, default_folder, read_recipe, to_yaml
-from placevalue.experiments.runner import STAGES, Keep, Plan, Progress, prepare_experiment, reproduce
+from placevalue.experiments.runner import STAGES, Keep, Plan, Progress, prepare_experiment, reproduce, with_baseline
 from placevalue.experiments.tuning import trials_of
 from placevalue.reports.costs import cost_remark
 from placevalue.reports.formatting import counted
@@ -79,9 +79,9 @@ def dry_run(recipe: Recipe, folder: Path, console: "Console") -> None:
     try:
         plan = prepare_experiment(recipe, folder)
     except ConfigError:
-        methods = dict.fromkeys([recipe.baseline, *recipe.methods])
-        trials = [config for method in methods for config in trials_of(recipe, method)]
-        runs = [recipe.run(method, seed) for seed in recipe.seeds for method in methods]
+        recipe = with_baseline(recipe)
+        trials = [config for method in recipe.methods for config in trials_of(recipe, method)]
+        runs = [recipe.run(method, seed) for seed in recipe.seeds for method in recipe.methods]
         console.print("\n".join(describe_cost(recipe, [(config, STAGES) for config in (*trials, *runs)])))
         raise
     planned = [*plan.trials, *plan.runs]

@@ -124,15 +124,19 @@ class Plan:
         return tuple(run for run in (*self.trials, *self.runs) if run.todo)
 
 
+def with_baseline(recipe: Recipe) -> Recipe:
+    """The recipe with its baseline among the methods."""
+    named = recipe.baseline in recipe.methods
+    return recipe if named else replace(recipe, methods=(recipe.baseline, *recipe.methods))
+
+
 def plan_experiment(recipe: Recipe, folder: str | os.PathLike[str]) -> Plan:
     """What an experiment would do; changes nothing.
 
     The recipe's `baseline` is always included. All methods of a seed come before the next seed, so that an experiment
     that stops early still compares all methods.
     """
-    folder = Path(folder)
-    if recipe.baseline not in recipe.methods:
-        recipe = replace(recipe, methods=(recipe.baseline, *recipe.methods))
+    folder, recipe = Path(folder), with_baseline(recipe)
     checksum = cache(data_checksum)
     trials: list[Run] = []
     waiting = set()
@@ -209,6 +213,7 @@ def _stale_answers(record: TrainRecord, recipe: Recipe, tested: dict[str, str], 
 
 def prepare_experiment(recipe: Recipe, folder: str | os.PathLike[str]) -> Plan:
     """Check everything that would stop an experiment, report all of it together, and return the plan."""
+    recipe = with_baseline(recipe)
     if faults := find_obstacles(recipe, Path(folder)):
         raise ConfigError("; ".join(faults))
     return plan_experiment(recipe, folder)
