@@ -20,6 +20,7 @@ PAGES = [ROOT / "README.md", ROOT / "results" / "README.md", *sorted((ROOT / "do
 FIGURE = re.compile(r"(?<![\w./-])[+−]?\d[\d,]*\.\d+%?(?![\d.]*\w)|(?<![\w.])\d+(?:\.\d+)?%")
 CHANGE = re.compile(r"([+−]?\d+\.\d)(?: points)? \[([+−]\d+\.\d), ([+−]\d+\.\d)\]")
 GENERATED = {
+    "methods.md": r"<!-- (methods) -->.*?<!-- end of \1 -->",
     "numbers.md": r"<!-- (\w+) -->.*?<!-- end of \1 -->",
     "README.md": r"<!-- results -->.*?<!-- end of results -->",
 }
@@ -141,7 +142,9 @@ def name_of(page):
 def figures(text, page):
     """The decimals and percentages of a page outside code, and the changes with intervals apart from them."""
     text = re.sub(GENERATED.get(page.name, r"(?!)"), "", text, flags=re.DOTALL)
-    text = re.sub(r"```.*?```|^    .*?$|`[^`]*`|\]\([^)]*\)|\[[0-9.]+\]", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(
+        r"```.*?```|^    .*?$|`[^`]*`|\]\([^)]*\)|\[[0-9.]+\]|arXiv [0-9.]+", "", text, flags=re.DOTALL | re.MULTILINE
+    )
     told = CHANGE.findall(text)
     return told, [each.replace(",", "") for each in FIGURE.findall(CHANGE.sub("", text))]
 

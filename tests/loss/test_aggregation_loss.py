@@ -491,7 +491,7 @@ class TestRefusals:
 
     def test_models_and_tokenizers_that_do_not_belong_together(self):
         model, base = build("t5-flan")
-        with pytest.raises(TokenizerError, match="does not write numbers"):
+        with pytest.raises(TokenizerError, match="does not say what a number is"):
             AggregationLoss(model, base)
         tokenizer = pv.number_tokenizer(base)
         with pytest.raises(AttachError, match="is not attached"):

@@ -74,9 +74,9 @@ def test_numbers_that_would_run_together_are_left_as_they_are(name, numerals, ga
 @pytest.mark.parametrize("name", NAMES)
 @given(text=st.text(alphabet=st.characters(codec="utf-8", exclude_characters="0123456789"), max_size=30))
 def test_text_without_numbers_is_not_changed(name, pattern, text):
-    assert rewrite_text(text, name, pattern) == text and reads_back(text, name, pattern) == is_readable(
-        read_text(text, name), name
-    )
+    read = read_text(text, name)  # which may have numbers: of FORTY
+    alike = is_readable(read, name) and not find_numerals(read, pattern)
+    assert rewrite_text(text, name, pattern) == text and reads_back(text, name, pattern) == alike
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -60,6 +60,7 @@ def test_the_bugs_of_a_line(text, becomes):
     assert sorted(planted(text)) == sorted(becomes)
 
 
+@pytest.mark.slow
 def test_each_bug_changes_one_place_and_still_compiles():
     for module, source in read_sources(ROOT).items():
         mutants = find_mutants(module, source)
