@@ -24,7 +24,7 @@ from placevalue.common.validation import nearest, one_of
 from placevalue.common.yaml_values import parse_yaml
 from placevalue.data import data_checksum
 from placevalue.evaluation.metrics import METRICS, metric_values, read_answer
-from placevalue.experiments.comparison import CE_WEIGHT, LOSS_WEIGHT, RANKING, TuningSettings
+from placevalue.experiments.comparison import CE_WEIGHT, LOSS_WEIGHT, RANKING, TuningSettings, weight_of
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import (
     RENAMED,
@@ -96,8 +96,8 @@ def read_searches(texts: Sequence[str], recipe: Recipe, method: str) -> tuple[tu
         found[search.path] = search
         for value in search.values or (search.low, search.high):
             _check(partial(with_values, recipe), {search.path: value}, faults)
-    for path, mix in ((CE_WEIGHT, "share"), (LOSS_WEIGHT, "add")):
-        able = [name for name, each in METHODS.items() if each.loss is not None and each.mix == mix]
+    for path in (CE_WEIGHT, LOSS_WEIGHT):
+        able = [name for name in METHODS if weight_of(name) == path]
         if path in found and method in METHODS and method not in able:
             faults.append(f"{path} has no effect on {method}: choose one of {', '.join(able)}")
     return tuple(found.values()), faults

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from placevalue.experiments.comparison import CE_WEIGHT, LOSS_WEIGHT
+from placevalue.experiments.comparison import CE_WEIGHT, LOSS_WEIGHT, weight_of
 from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import to_yaml
 from placevalue.experiments.run_folder import RECIPE
@@ -128,10 +128,7 @@ def _facts(run: Run) -> dict[str, Any]:
 def _settings(run: Run) -> dict[str, str]:
     """Every setting that had a part in a run, as text by its dotted path."""
     config = {name: value for name, value in run.train.config.items() if name not in _IDENTITY}
-    method = METHODS.get(run.method)
-    vain = set() if method is None else {CE_WEIGHT, LOSS_WEIGHT}
-    if method is not None and method.loss is not None:
-        vain.remove(LOSS_WEIGHT if method.mix == "add" else CE_WEIGHT)
+    vain = {CE_WEIGHT, LOSS_WEIGHT} - {weight_of(run.method)} if run.method in METHODS else set()
     leaves = {path: value for path, value in _leaves(config) if path not in vain}
     return {path: value if isinstance(value, str) else json.dumps(value) for path, value in leaves.items()}
 
