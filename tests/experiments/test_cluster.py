@@ -19,8 +19,9 @@ from placevalue.common.errors import ConfigError, PlacevalueError
 from placevalue.experiments import cluster as cluster_module
 from placevalue.experiments import ray_connection
 from placevalue.experiments.cluster import MARK, Cluster, Machines, _Task
+from placevalue.experiments.methods import METHODS
 from placevalue.experiments.recipe import read_recipe
-from placevalue.experiments.runner import plan_experiment, reproduce
+from placevalue.experiments.runner import make_errand, plan_experiment, reproduce
 from placevalue.experiments.sweep import plan_sweep, sweep
 from zoo import build
 
@@ -182,6 +183,14 @@ def test_places_of_a_machine(settings, has, places, tmp_path):
     room.gpus = settings["gpus"]
     assert room._places({"Alive": True, "Resources": has}) == places
     assert room._places({"Alive": False, "Resources": has}) == 0
+
+
+def test_a_machine_that_does_not_know_a_method_says_so(recipe, tmp_path, monkeypatch):
+    errand = make_errand(recipe, recipe.run("digits", 1), tmp_path / "digits-1")
+    errand.check()
+    monkeypatch.setattr("placevalue.experiments.recipe.METHODS", {"untouched": METHODS["untouched"]})
+    with pytest.raises(ConfigError, match="method 'digits' is unknown.*does not reach the machines of a cluster"):
+        errand.check()
 
 
 def test_what_a_run_removed_elsewhere_is_removed_here(tmp_path):

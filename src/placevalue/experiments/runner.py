@@ -47,6 +47,7 @@ from placevalue.experiments.recipe import (
     answering_dev,
     default_folder,
     load_recipe,
+    method_faults,
     to_yaml,
 )
 from placevalue.experiments.resume import find_twin
@@ -353,7 +354,9 @@ class Errand:
     """Whether it is a trial of the recipe's `tuning`."""
 
     def check(self) -> None:
-        """Refuse a machine that has other data or another model."""
+        """Refuse a machine that has other data or another model, or that does not know the method."""
+        if faults := method_faults(self.config.method):
+            raise ConfigError(f"{faults[0]}. What a program adds to METHODS does not reach the machines of a cluster")
         if changed := find_differences(self.seen, _all_checksums(self.recipe, self.config, data_checksum)):
             raise DataError(f"its machine has other data or another model: {'; '.join(changed)}")
 
