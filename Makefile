@@ -11,7 +11,7 @@ export TOKENIZERS_PARALLELISM ?= true
 PYTEST := $(RUN)/python -m pytest -n 2 --dist worksteal tests --ignore tests/pretrained
 RESULTS := $(dir $(wildcard results/*/recipe.yaml))
 
-.PHONY: help models demo test test-all test-oldest test-newest test-pretrained fuzz mutants faults lint check results docs release bench clean
+.PHONY: help models demo test test-all test-cluster test-oldest test-newest test-pretrained fuzz mutants faults lint check results docs release bench clean
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
 
@@ -30,10 +30,13 @@ demo: $(VENV)/.installed  ## Show what a number becomes, then compare four metho
 	$(RUN)/placevalue reproduce recipes/quick.yaml --jobs 2 --beside $(RESULTS)
 
 test: $(VENV)/.installed  ## The tests, without the slow ones
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not cluster"
 
 test-all: test  ## The slow tests too
 	$(PYTEST) -m slow
+
+test-cluster: $(VENV)/.installed  ## Tests on Ray clusters of two nodes, which take minutes each
+	$(RUN)/python -m pytest tests/experiments/test_cluster.py -m cluster
 
 test-oldest:  ## The tests with the oldest versions that pyproject.toml allows, in .venv-oldest
 	$(MAKE) test VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt

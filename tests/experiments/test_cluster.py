@@ -92,7 +92,7 @@ def answers(folder):
     return {path.parts[-3]: path.read_text() for path in Path(folder).glob("*/predictions/predictions.jsonl")}
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_a_node_that_dies_costs_its_run_nothing_but_time(recipe, nodes, tmp_path, caplog):
     """Killed when its run has a checkpoint; the run continues from there on the other node."""
     longer = replace(recipe, training=replace(recipe.training, max_steps=300, checkpoint_every=20, keep_checkpoints=99))
@@ -132,7 +132,7 @@ def test_a_node_that_dies_costs_its_run_nothing_but_time(recipe, nodes, tmp_path
     assert not list((tmp_path / "out").glob(f"{MARK}*"))
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_what_the_machines_do_not_share_comes_back(home, recipe, alone, nodes, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(cluster_module, "MARK", ".a-name-that-no-machine-looks-for")
     told = []
@@ -156,7 +156,7 @@ def test_what_the_machines_do_not_share_comes_back(home, recipe, alone, nodes, t
         reproduce(recipe, tmp_path / "other", cluster=Cluster(nodes.address))
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_runs_share_a_gpu(recipe, alone, nodes, tmp_path):
     """One that Ray counts; the runs compute on the CPU."""
     third = nodes.add_node(num_cpus=4, num_gpus=1)
@@ -206,7 +206,7 @@ def test_what_a_run_removed_elsewhere_is_removed_here(tmp_path):
     }  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 @pytest.mark.parametrize("sampler", ["grid", "tpe"])
 def test_a_sweep_does_its_runs_on_the_machines(home, recipe, nodes, tmp_path, sampler):
     values = {"searches": [f"{CE}=0.4:0.6:0.1"], "method": "aux-soft", "seeds": [1, 2]}
@@ -222,7 +222,7 @@ def test_a_sweep_does_its_runs_on_the_machines(home, recipe, nodes, tmp_path, sa
     assert not list((tmp_path / "out").rglob("model.safetensors"))
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_ctrl_c_ends_what_runs_elsewhere_too(home, nodes, tmp_path):
     words = ["reproduce", str(home / "toy.yaml"), "--cluster", nodes.address, "--out", str(tmp_path / "out")]
     words += ["training.max_steps=4000", "training.checkpoint_every=2000"]
@@ -241,7 +241,7 @@ def test_ctrl_c_ends_what_runs_elsewhere_too(home, nodes, tmp_path):
     assert not list(tmp_path.rglob(".*in-use")) and not list((tmp_path / "out").glob(f"{MARK}*"))
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_what_answers_and_is_no_cluster_is_not_waited_for(monkeypatch, tmp_path):
     pytest.importorskip("ray", reason="needs ray: pip install 'placevalue[cluster]'")
     monkeypatch.setattr(ray_connection, "SECONDS_TO_ANSWER", 8.0)
@@ -282,14 +282,14 @@ def test_faults_of_a_cluster_are_told_before_anything_runs(home, recipe, tmp_pat
     assert not list((tmp_path / "out").glob("*-1"))
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_a_run_that_no_machine_has_room_for(recipe, nodes, tmp_path):
     for asked, said in ((Cluster(nodes.address, gpus=0.5), "0.5 GPUs"), (Cluster(nodes.address, cpus=64), "64 CPU")):
         with pytest.raises(ConfigError, match=f"no machine of the cluster .* has .*{said}"):
             reproduce(recipe, tmp_path, cluster=asked)
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_the_environment_stays_as_it_was(nodes, monkeypatch):
     monkeypatch.delenv("RAY_USAGE_STATS_ENABLED")
     before = dict(os.environ), signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)

@@ -8,6 +8,7 @@ import torch
 
 from placevalue.cli.main import main
 from placevalue.common.files import read_json
+from placevalue.common.hub import TINY
 from placevalue.common.records import TrainRecord, read_record
 from placevalue.experiments import cost
 from placevalue.experiments.comparison import TuningSettings
@@ -40,10 +41,13 @@ def test_every_recipe_has_an_estimate_and_says_what_it_rests_on(path, tmp_path, 
     monkeypatch.setenv("PLACEVALUE_CACHE", str(tmp_path))
     status = main(["reproduce", str(path), "--dry-run", "--out", str(tmp_path / "out")])
     printed = capsys.readouterr()
-    assert status == (0 if path.stem == "quick" else 1) and ("fetch" in printed.err) == (path.stem != "quick")
-    lines = printed.out[printed.out.index("cost: ") :].splitlines()
     recipe = read_recipe(path)
-    assert lines[0].startswith(f"cost: {len(recipe.seeds) * len({*recipe.methods, 'untouched'})} runs")
+    bundled = recipe.model == TINY
+    assert status == (0 if bundled else 1) and ("fetch" in printed.err) == (not bundled)
+    lines = printed.out[printed.out.index("cost: ") :].splitlines()
+    trials = len(recipe.methods) * len(recipe.tuning.learning_rates) * len(recipe.tuning.seeds)
+    runs = trials + len(recipe.seeds) * len({*recipe.methods, recipe.baseline})
+    assert lines[0].startswith(f"cost: {runs} runs")
     (device,) = [index for index, line in enumerate(lines) if line.startswith("  one NVIDIA H200: ")]
     assert lines[device + 1].startswith("    rests on results/") and "samples a second" in lines[device + 1]
     assert not (tmp_path / "out").exists()

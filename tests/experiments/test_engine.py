@@ -172,7 +172,7 @@ def test_lengths_of_evaluation_are_not_compiled(home, tmp_path):
     from torch._dynamo.utils import counters
 
     trainer = trainer_of(home, tmp_path, "bart", "digits", engine="fast", batch_size=1)
-    forward = FastForward(trainer.model, True, None, checked=0)
+    forward = FastForward(trainer.model.train(), True, None, checked=0)
     batch = next(iter(trainer.get_train_dataloader()))
     batch.pop("labels")
     forward(**batch)

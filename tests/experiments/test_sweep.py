@@ -426,6 +426,7 @@ class TestShared:
         study = open_study(str(tmp_path / "study.journal"), "sweep", plan)
         ours = study.ask()
         ours.set_user_attr("values", {CE: 0.4})
+        sweep_module._Sweep(plan, tmp_path, False, lambda *_: None).write_record(study)  # by which the folder is ours
         ((toy, config, folder),) = plan.runs({CE: 0.4})
         with sweep_module.lock_run(tmp_path / folder):
             process = subprocess.Popen(command(home, tmp_path), env=environment(), stdout=subprocess.DEVNULL)
