@@ -114,7 +114,7 @@ def run_tests(copy: Path, files: Sequence[str], *plugins: object) -> int:
     os.chdir(copy)
     sys.path.insert(0, str(copy / "src"))
     os.environ["PYTHONPATH"] = str(copy / "src")  # for tests that start processes
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", "--tb", "line"]
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not cluster", "--tb", "line"]
     return int(pytest.main([*options, *files], plugins=list(plugins)))
 
 
