@@ -48,7 +48,8 @@ def test_every_recipe_has_an_estimate_and_says_what_it_rests_on(path, tmp_path, 
     trials = len(recipe.methods) * len(recipe.tuning.learning_rates) * len(recipe.tuning.seeds)
     runs = trials + len(recipe.seeds) * len({*recipe.methods, recipe.baseline})
     assert lines[0].startswith(f"cost: {runs} runs")
-    (device,) = [index for index, line in enumerate(lines) if line.startswith("  one NVIDIA H200: ")]
+    start = "  one cpu: " if bundled else "  one NVIDIA H200: "
+    (device,) = [index for index, line in enumerate(lines) if line.startswith(start)]
     assert lines[device + 1].startswith("    rests on results/") and "samples a second" in lines[device + 1]
     assert not (tmp_path / "out").exists()
 
